@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 )
 
-// guarded returns an API server with the rules for jobs.
+// guarded starts an API server, installs the admission rules for jobs, and returns the server with a new applier.
 func guarded(t *testing.T) (*kube.Cluster, applier) {
 	t.Helper()
 	c := kubetest.Start(t)
@@ -47,7 +47,7 @@ func guarded(t *testing.T) (*kube.Cluster, applier) {
 			require.NoError(t, err)
 		}
 	}
-	// The rules hold some time after they were made.
+	// The API server enforces the rules only some time after their creation.
 	for _, kind := range []string{"Pod", "Framework"} {
 		require.NoError(t, wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 			newer := newApplier(t, c)
@@ -58,8 +58,8 @@ func guarded(t *testing.T) (*kube.Cluster, applier) {
 	return c, newApplier(t, c)
 }
 
-// jobObject returns a Pod or a Framework with these lines in the metadata of the pod and in its spec. The pod of
-// a controller has the fields that the controller adds.
+// jobObject returns a Pod, or a Framework with such a pod. The pod's metadata and spec contain the given lines. The pod of a controller has the
+// fields that the controller adds.
 func jobObject(t *testing.T, kind, metadata, spec string) unstructured.Unstructured {
 	t.Helper()
 	if !strings.Contains(spec, "containers:") {
@@ -156,7 +156,7 @@ func TestJobsMayTakeWhatIsTheirs(t *testing.T) {
 	}
 }
 
-// A Framework of before the rules must be stoppable, and lose its finalizer.
+// A Framework that was created before the rules can still be stopped, and its finalizer can still be removed.
 func TestFrameworksOfBeforeTheRulesCanBeStopped(t *testing.T) {
 	c := kubetest.Start(t)
 	ensureNamespaces(t, c)

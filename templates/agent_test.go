@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// An agent's rights by RBAC reach every Node.
+// RBAC allows an agent to change every Node. The policy in the agent's chart must restrict the agent to its own machine.
 func TestAnAgentWritesHowTheGPUsOfItsOwnMachineDoAndNothingElse(t *testing.T) {
 	c := kubetest.Start(t)
 	ensureNamespaces(t, c)

@@ -35,7 +35,7 @@ import (
 	"github.com/openpai/paictl/pkg/people"
 )
 
-// With the rights of its chart the alert handler does its work, and its account can do nothing else to jobs and machines.
+// The rights in the alert handler's chart suffice for its work, and its account can't change anything else in jobs and machines.
 func TestTheAlertHandlerHasTheRightsForItsWorkAndNoMore(t *testing.T) {
 	c := kubetest.Start(t)
 	ensureNamespaces(t, c)
@@ -94,7 +94,7 @@ func TestTheAlertHandlerHasTheRightsForItsWorkAndNoMore(t *testing.T) {
 	require.NoError(t, err)
 	own, err := dynamic.NewForConfig(config)
 	require.NoError(t, err)
-	// None of these patches may change anything, even before the rules hold.
+	// The patches are dry runs, so that they change nothing even before the rules hold.
 	dry := metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}
 	patchNode := func(ctx context.Context, body string) error {
 		_, err := client.CoreV1().Nodes().Patch(ctx, "sick-1", types.MergePatchType, []byte(body), dry)
@@ -166,7 +166,7 @@ func TestTheAlertHandlerHasTheRightsForItsWorkAndNoMore(t *testing.T) {
 	}, time.Minute, 50*time.Millisecond)
 }
 
-// The server's account makes requests for persons alone, and can only cancel requests that exist.
+// The REST server's account creates requests only in the name of persons, and can only cancel existing requests.
 func TestTheServerRequestsForPersonsAlone(t *testing.T) {
 	c := kubetest.Start(t)
 	ensureNamespaces(t, c)

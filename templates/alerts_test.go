@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// The label remedy of GpuXidFatal, which policies use to select alerts, agrees with the agent's list of XIDs.
+// The alert GpuXidFatal has the label remedy, by which policies select alerts. The label must agree with the agent's list of XIDs.
 func TestAlertsAboutXIDsNameTheirRemedy(t *testing.T) {
 	var rules struct {
 		Groups []struct {

@@ -60,7 +60,7 @@ func (a applier) apply(t *testing.T, o unstructured.Unstructured, dry bool) erro
 	return err
 }
 
-// remove deletes one object.
+// remove deletes one object and fails the test on an error.
 func (a applier) remove(t *testing.T, o unstructured.Unstructured) {
 	t.Helper()
 	gvk := o.GroupVersionKind()
@@ -84,8 +84,7 @@ func ensureNamespaces(t *testing.T, c *kube.Cluster) {
 	}
 }
 
-// The server only warns about unknown fields; apply returns an error, because it checks objects
-// against the schema.
+// The API server only returns a warning about unknown fields. apply returns an error, because server-side apply checks objects against the schema.
 func TestARealAPIServerTakesTheManifests(t *testing.T) {
 	c := kubetest.Start(t)
 	ensureNamespaces(t, c)
@@ -97,7 +96,7 @@ func TestARealAPIServerTakesTheManifests(t *testing.T) {
 	})
 }
 
-// Volumes grow by a change of values; nothing else of them may change under the same name.
+// A change of values may let a volume grow. Under the same name, all other fields of a volume must remain the same.
 func TestVolumesGrowAndMoveWithoutAnError(t *testing.T) {
 	c := kubetest.Start(t)
 	ensureNamespaces(t, c)
@@ -129,7 +128,7 @@ func TestVolumesGrowAndMoveWithoutAnError(t *testing.T) {
 	}
 }
 
-// removeClassAfter leaves the cluster without the class pai-local, for the next test.
+// removeClassAfter deletes the storage class pai-local at the end of the test, because the next test may get the same API server.
 func removeClassAfter(t *testing.T, c *kube.Cluster) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -138,7 +137,8 @@ func removeClassAfter(t *testing.T, c *kube.Cluster) {
 	})
 }
 
-// Stop and start of the service storage: Helm leaves the volumes and takes them back as its own, with the claim that uses them.
+// When the service storage is stopped, Helm leaves the volumes. When the service is started again, Helm adopts the volumes and the claim that uses
+// them.
 func TestStoppedStorageKeepsItsVolumesAndTakesThemBack(t *testing.T) {
 	c := kubetest.Start(t)
 	ensureNamespaces(t, c)
@@ -177,8 +177,8 @@ func TestStoppedStorageKeepsItsVolumesAndTakesThemBack(t *testing.T) {
 	apply(release.Unchanged)
 }
 
-// A service whose persistence.size grows sends its claim again. The server takes that only from
-// claims of a class that allows it.
+// When persistence.size of a service grows, paictl applies the service's claim again with the larger size. The API server accepts the change only if
+// the claim's storage class allows expansion.
 func TestClaimsOfLocalVolumesMayGrow(t *testing.T) {
 	c := kubetest.Start(t)
 	ensureNamespaces(t, c)
@@ -210,7 +210,7 @@ func TestClaimsOfLocalVolumesMayGrow(t *testing.T) {
 	require.NoError(t, a.apply(t, claim("2Gi"), false))
 }
 
-// Reads the metrics of a real API server; the result is recorded for machines without a bundle.
+// The test compares the metrics of a real API server with the recorded list, which tests on machines without a bundle use.
 func TestTheAPIServersMetricsAreAsRecorded(t *testing.T) {
 	c := kubetest.Start(t)
 	// Some metrics exist only after a first request.

@@ -10,5 +10,5 @@ import (
 //go:embed all:charts
 var charts embed.FS
 
-// Charts holds the folder charts with one chart per service.
+// Charts returns a file system whose folder charts contains one chart per service.
 func Charts() fs.FS { return charts }

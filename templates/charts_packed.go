@@ -10,12 +10,12 @@ import (
 	"io/fs"
 )
 
-// packed is an archive of the charts, which hack/build makes. A file is unpacked when it is read.
+// packed is the archive of the charts that hack/build writes. Each file is unpacked when it is read.
 //
 //go:embed charts.zip
 var packed []byte
 
-// Charts holds the folder charts with one chart per service.
+// Charts returns a file system whose folder charts contains one chart per service.
 func Charts() fs.FS {
 	r, err := zip.NewReader(bytes.NewReader(packed), int64(len(packed)))
 	if err != nil {

@@ -28,7 +28,7 @@ import (
 
 var update = flag.Bool("update", false, "write the copies of the library and the golden files")
 
-// names lists the services that have a chart.
+// names returns the names of the services that have a chart.
 func names(t *testing.T) []string {
 	t.Helper()
 	entries, err := fs.ReadDir(Charts(), "charts")
@@ -43,7 +43,7 @@ func names(t *testing.T) []string {
 	return out
 }
 
-// eachChart runs a test for every embedded chart.
+// eachChart runs f as a subtest for every chart.
 func eachChart(t *testing.T, f func(t *testing.T, c *chart.Chart)) {
 	t.Helper()
 	for _, name := range names(t) {
@@ -60,7 +60,7 @@ func load(t *testing.T, name string) *chart.Chart {
 	return c
 }
 
-// values returns the values of testdata/values/<file>.yaml, if it exists.
+// values returns the values in testdata/values/<file>.yaml, or an empty map if the file doesn't exist.
 func values(t *testing.T, file string) map[string]any {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", "values", file+".yaml"))
@@ -79,7 +79,7 @@ type variant struct {
 	values func(t *testing.T, chart string) map[string]any
 }
 
-// Variants: a plain "helm install" with only the required values, and the values of paictl, with every part of the chart enabled.
+// variants lists the variants: a plain "helm install" with only the required values, and the values of paictl with every part of the chart enabled.
 var variants = []variant{
 	{"plain", func(t *testing.T, chart string) map[string]any { return values(t, chart+".plain") }},
 	{"paictl", func(t *testing.T, chart string) map[string]any {
@@ -103,13 +103,13 @@ var variants = []variant{
 	}},
 }
 
-// render returns the manifests of a chart, sorted as Helm's template engine names them.
+// render returns the manifests of a chart, sorted by the names that Helm's template engine gives them.
 func render(t *testing.T, c *chart.Chart, vals map[string]any) (string, error) {
 	t.Helper()
 	return renderOn(t, c, vals, chartutil.DefaultCapabilities)
 }
 
-// renderOn renders for a Kubernetes that can do this.
+// renderOn renders a chart for a cluster with the given Kubernetes version and APIs.
 func renderOn(t *testing.T, c *chart.Chart, vals map[string]any, capabilities *chartutil.Capabilities) (string, error) {
 	t.Helper()
 	require.NoError(t, chartutil.ProcessDependencies(c, vals))
@@ -135,7 +135,7 @@ func renderOn(t *testing.T, c *chart.Chart, vals map[string]any, capabilities *c
 
 var documentEnd = regexp.MustCompile(`(?m)^---\s*$`)
 
-// objects parses rendered manifests.
+// objects parses rendered manifests. It omits empty documents.
 func objects(t *testing.T, manifest string) []unstructured.Unstructured {
 	t.Helper()
 	var out []unstructured.Unstructured
@@ -149,16 +149,16 @@ func objects(t *testing.T, manifest string) []unstructured.Unstructured {
 	return out
 }
 
-// A rendering is a chart as one variant makes it.
+// A rendering is a chart with the objects that one variant of values produces.
 type rendering struct {
 	chart   *chart.Chart
 	objects []unstructured.Unstructured
 }
 
-// renderings are kept for all tests, by chart and variant: the definition of jobs alone takes 100 ms to parse.
+// renderings caches the renderings for all tests, by chart and variant, because the definition of jobs alone takes 100 ms to parse.
 var renderings = map[string]rendering{}
 
-// eachRendering runs a test for the objects of every chart and variant.
+// eachRendering runs f as a subtest for the objects of every chart in every variant.
 func eachRendering(t *testing.T, f func(t *testing.T, c *chart.Chart, objects []unstructured.Unstructured)) {
 	t.Helper()
 	for _, name := range names(t) {
@@ -180,7 +180,7 @@ func eachRendering(t *testing.T, f func(t *testing.T, c *chart.Chart, objects []
 	}
 }
 
-// golden compares text with a file, or writes it with -update.
+// golden compares text with a golden file. With -update, it writes the text to the file instead.
 func golden(t *testing.T, file, text string) {
 	t.Helper()
 	if *update {
@@ -202,8 +202,8 @@ func golden(t *testing.T, file, text string) {
 	}
 }
 
-// abridged replaces text that the manifest has from a file of the chart with the file's name: specs of definitions, dashboards, alert rules.
-// A text that the template has changed stays.
+// abridged replaces contents of chart files in a manifest (specs of definitions, dashboards, alert rules) with the names of these files. Text that a
+// template has changed remains.
 func abridged(t *testing.T, c *chart.Chart, manifest string) string {
 	t.Helper()
 	replace := func(text, name string) {
@@ -269,7 +269,7 @@ func TestRenderedManifestsAreAsRecorded(t *testing.T) {
 	})
 }
 
-// "service delete" empties folders that have the label of the service.
+// "paictl service delete" empties the folders of volumes that have the label of the service. Volumes of the operator must not have this label.
 func TestVolumesOfTheOperatorBelongToNoService(t *testing.T) {
 	volume := map[string]any{"service": "prometheus", "claim": "mine", "namespace": "pai-system", "owner": 1000, "size": "1Gi", "node": "a", "path": "/mnt/mine"}
 	manifest, err := render(t, load(t, "storage"), map[string]any{"local": map[string]any{"volumes": []any{volume}}})
@@ -278,7 +278,7 @@ func TestVolumesOfTheOperatorBelongToNoService(t *testing.T) {
 	require.NotContains(t, manifest, "paictl.openpai.org/service")
 }
 
-// Virtual clusters change while gangs run: such a change must not replace the pods that count GPUs.
+// Virtual clusters change while gangs run. Such a change must not replace the scheduler's pods, which count GPUs.
 func TestAChangeOfVirtualClustersRestartsNoScheduler(t *testing.T) {
 	deployment := func(change map[string]any) (config string, template any) {
 		v := variants[0].values(t, "scheduler")

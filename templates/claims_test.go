@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// controllersAccount is the account of Kubernetes' own controller of claims.
+// controllersAccount is the service account of Kubernetes' resource claim controller.
 const controllersAccount = "system:serviceaccount:kube-system:resource-claim-controller"
 
 func TestClaimsOfGPUsAreTheSchedulersOwn(t *testing.T) {
@@ -53,7 +53,7 @@ func TestClaimsOfGPUsAreTheSchedulersOwn(t *testing.T) {
 	_, err = as(controllersAccount).UpdateStatus(ctx, shared, metav1.UpdateOptions{})
 	require.Error(t, err, "as for a pod with nodeName that names the claim")
 
-	// A claim of another class with the same devices, as an administrator's own class could give it to another scheduler.
+	// This claim belongs to another class and gets the same devices, which is possible if an administrator defines a class for another scheduler.
 	other := claim.New(pod, 1)
 	other.Name, other.Finalizers, other.OwnerReferences = "of-another-class", nil, nil
 	other.Spec.Devices.Requests[0].Exactly.DeviceClassName = "any"
@@ -88,7 +88,7 @@ func TestClaimsOfGPUsAreTheSchedulersOwn(t *testing.T) {
 	assert.NoError(t, c.Client.ResourceV1().ResourceClaims("default").Delete(ctx, "stuck", metav1.DeleteOptions{}), "an administrator can")
 }
 
-// Claims that kube-scheduler creates for nvidia.com/gpu, and claims that people write.
+// Any scheduler may allocate the claims that kube-scheduler creates for nvidia.com/gpu, and the claims that people write.
 func TestClaimsOfOrdinaryPodsAreFilledByAnyScheduler(t *testing.T) {
 	c, _ := placed(t)
 	as := func(account string, groups ...string) resourceclient.ResourceClaimInterface {
@@ -183,7 +183,7 @@ func TestClaimsOfOrdinaryPodsAreFilledByAnyScheduler(t *testing.T) {
 	}
 }
 
-// Kubernetes itself would create a claim from it, and no scheduler would allocate it.
+// Kubernetes itself would create a claim from such a template, and no scheduler would allocate the claim.
 func TestNoOneMakesTemplatesOfClaimsOfGPUs(t *testing.T) {
 	c, _ := placed(t)
 	one := func(class string) *resourceapi.ExactDeviceRequest {

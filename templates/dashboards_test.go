@@ -21,10 +21,10 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
-// query is one question of a dashboard to Prometheus.
+// query is one PromQL query of a dashboard.
 type query struct{ dashboard, panel, expr string }
 
-// queries reads the queries of all panels and variables.
+// queries returns the queries of all panels and variables of all dashboards.
 func queries(t *testing.T) []query {
 	t.Helper()
 	files, err := fs.Glob(Charts(), "charts/grafana/files/dashboards/*.json")
@@ -110,8 +110,7 @@ func TestMetricsAreFoundInExpressions(t *testing.T) {
 	}
 }
 
-// known reads the names of an exporter's metrics from testdata/metrics/EXPORTER.txt. A
-// histogram has three.
+// known returns the metrics of all exporters, from testdata/metrics/EXPORTER.txt. A histogram counts as three metrics.
 func known(t *testing.T) map[string]bool {
 	t.Helper()
 	files, err := filepath.Glob("testdata/metrics/*.txt")
@@ -148,7 +147,7 @@ func TestDashboardsAskForMetricsThatExist(t *testing.T) {
 	}
 }
 
-// The scheduler exports most of its metrics only while it leads, so the test reads its source.
+// The scheduler exports most of its metrics only while it is the leader, so the test reads the source code.
 func TestTheSchedulersMetricsAreAsRecorded(t *testing.T) {
 	source, err := os.ReadFile("../pkg/scheduler/gangs/metrics.go")
 	require.NoError(t, err)
@@ -167,7 +166,7 @@ func TestTheSchedulersMetricsAreAsRecorded(t *testing.T) {
 	require.ElementsMatch(t, names, told)
 }
 
-// Metrics with labels are exported only after a first event, so the test reads the sources.
+// The job controller exports metrics with labels only after their first event, so the test reads the source code.
 func TestTheJobControllersMetricsAreAsRecorded(t *testing.T) {
 	var told []string
 	for file, prefix := range map[string]string{"controller/metrics.go": "pai_controller_", "archive/observe.go": "", "../../cmd/pai-controller/metrics.go": ""} {
@@ -188,7 +187,7 @@ func TestTheJobControllersMetricsAreAsRecorded(t *testing.T) {
 	require.ElementsMatch(t, names, told)
 }
 
-// The metrics of a card depend on its model, so the test reads the sources.
+// The metrics of a GPU depend on its model, so the test reads the agent's source code.
 func TestTheAgentsMetricsAreAsRecorded(t *testing.T) {
 	var told []string
 	for file, pattern := range map[string]string{"metrics.go": `NewDesc\("(pai_[a-z_]+)"`, "gpu/*.go": `= +"(DCGM_FI_[A-Z0-9_]+)"`} {
@@ -215,7 +214,7 @@ func TestTheAgentsMetricsAreAsRecorded(t *testing.T) {
 	require.ElementsMatch(t, names, told)
 }
 
-// filled puts something into the places that Grafana fills.
+// filled replaces the variables that Grafana fills with example values.
 var filled = strings.NewReplacer("$__rate_interval", "5m", "$__range", "1h", "$node", "gpu-1", "$pod", "job-.*", "$job", "job", "$gpu", "3", "$vc", "vision")
 
 func TestPrometheusUnderstandsTheDashboards(t *testing.T) {

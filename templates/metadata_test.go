@@ -87,7 +87,7 @@ func TestPrerequisitesExistAndFormNoCircle(t *testing.T) {
 	}
 }
 
-// list splits an annotation at its commas.
+// list splits an annotation at commas and spaces.
 func list(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })
 }

@@ -33,7 +33,8 @@ const (
 	trustedAccount    = "system:serviceaccount:default:frameworkcontroller"
 )
 
-// placed returns an API server with the rules of the scheduler's chart. as acts there as an account that may do everything with pods.
+// placed returns an API server with the rules of the scheduler's chart. as returns a client that acts as the given account, which has all rights on
+// pods.
 func placed(t *testing.T) (c *kube.Cluster, as func(account string) corev1client.PodInterface) {
 	t.Helper()
 	c = kubetest.Start(t)
@@ -67,7 +68,7 @@ func placed(t *testing.T) (c *kube.Cluster, as func(account string) corev1client
 	if _, err := c.Client.CoreV1().ServiceAccounts("default").Create(t.Context(), sa, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
 		require.NoError(t, err)
 	}
-	// The rules hold some time after they were made.
+	// The API server enforces the rules only some time after their creation.
 	require.NoError(t, wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		p := asking("probe")
 		p.Spec.NodeName = "n1"
@@ -77,7 +78,7 @@ func placed(t *testing.T) (c *kube.Cluster, as func(account string) corev1client
 	return c, as
 }
 
-// clientAs acts as an account that may do everything, and is in some groups beside.
+// clientAs returns a client that acts as the given account. The account is in the given groups, and in a group that may do everything.
 func clientAs(t *testing.T, c *kube.Cluster, account string, groups ...string) kubernetes.Interface {
 	t.Helper()
 	config := rest.CopyConfig(c.Config)
@@ -87,7 +88,7 @@ func clientAs(t *testing.T, c *kube.Cluster, account string, groups ...string) k
 	return client
 }
 
-// asking returns a pod that requests cells.
+// asking returns a pod that requests one cell from pai-scheduler.
 func asking(name string) *corev1.Pod {
 	no := false
 	return &corev1.Pod{
@@ -195,7 +196,7 @@ func TestPodsWithGPUsAreNotDeletedByForce(t *testing.T) {
 				require.NoError(t, as(test.account).Delete(t.Context(), p.Name, deletion))
 				return
 			}
-			// The rules hold some time after they were made.
+			// The API server enforces the rules only some time after their creation.
 			require.NoError(t, wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 				err = as(test.account).Delete(ctx, p.Name, deletion)
 				return err != nil, nil

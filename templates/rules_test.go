@@ -24,7 +24,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// workload is an object that makes pods.
+// workload is an object that creates pods, such as a Deployment or a Job.
 type workload struct {
 	name, kind string
 	replicas   int32
@@ -32,7 +32,7 @@ type workload struct {
 	template   corev1.PodTemplateSpec
 }
 
-// server reports whether the pods run until they are ended.
+// server reports whether the workload's pods run until something stops them.
 func (w workload) server() bool { return w.kind != "Job" && w.kind != "CronJob" }
 
 func (w workload) containers() []corev1.Container {
@@ -47,7 +47,7 @@ func as[T any](t *testing.T, o unstructured.Unstructured) T {
 	return out
 }
 
-// ofKind returns the objects of one kind.
+// ofKind returns the objects of one kind, converted to their Go type.
 func ofKind[T any](t *testing.T, all []unstructured.Unstructured, kind string) []T {
 	t.Helper()
 	var out []T
@@ -82,7 +82,7 @@ func workloads(t *testing.T, all []unstructured.Unstructured) []workload {
 	return out
 }
 
-// eachWorkload runs a test for all that makes pods.
+// eachWorkload runs f as a subtest for every workload of every rendering.
 func eachWorkload(t *testing.T, f func(t *testing.T, w workload)) {
 	t.Helper()
 	eachRendering(t, func(t *testing.T, _ *chart.Chart, all []unstructured.Unstructured) {
@@ -106,7 +106,7 @@ func TestObjectsCarryTheCommonLabels(t *testing.T) {
 	})
 }
 
-// elsewhere are the namespaces, other than the platform's namespace, in which a chart may make objects.
+// elsewhere lists the namespaces, other than the platform's namespace, in which a chart may create objects.
 var elsewhere = map[string][]string{
 	"cluster-configuration": {kube.JobNamespace},
 	"storage":               {kube.JobNamespace, "default"},     // claims, where the values say so
@@ -229,7 +229,7 @@ func TestServersHaveProbes(t *testing.T) {
 			require.NotNil(t, c.LivenessProbe, c.Name)
 			for _, p := range []*corev1.Probe{c.ReadinessProbe, c.LivenessProbe, c.StartupProbe} {
 				if p != nil && p.HTTPGet != nil {
-					// A number may belong to a port of another container: containers share the pod's network.
+					// A port number may belong to another container, because the containers share the pod's network.
 					found := slices.ContainsFunc(w.template.Spec.Containers, func(other corev1.Container) bool {
 						return slices.ContainsFunc(other.Ports, func(port corev1.ContainerPort) bool {
 							return other.Name == c.Name && port.Name == p.HTTPGet.Port.String() || fmt.Sprint(port.ContainerPort) == p.HTTPGet.Port.String()
@@ -242,7 +242,7 @@ func TestServersHaveProbes(t *testing.T) {
 	})
 }
 
-// rootAllowed are workloads that run as root, with the capabilities that they may have.
+// rootAllowed lists the workloads that run as root, with the capabilities that they may have.
 var rootAllowed = map[string][]corev1.Capability{
 	"storage/Job":            {"CHOWN", "FOWNER", "FSETID", "DAC_OVERRIDE"}, // pai-volume changes the owner of folders
 	"log-manager/DaemonSet":  {},                                            // pai-logs reads root's logs
@@ -250,7 +250,8 @@ var rootAllowed = map[string][]corev1.Capability{
 	"cluster-backup/CronJob": {},                                            // pai-backup reads the cluster's keys, which are root's
 }
 
-// privilegedAllowed are workloads that may be privileged: other containers can't open the device file of a GPU that they weren't allocated.
+// privilegedAllowed lists the workloads that may be privileged, because other containers can't open the device file of a GPU that they weren't
+// allocated.
 var privilegedAllowed = []string{"agent/DaemonSet"}
 
 func TestPodsRunWithAsFewRightsAsTheyCan(t *testing.T) {
@@ -291,7 +292,7 @@ func TestPodsRunWithAsFewRightsAsTheyCan(t *testing.T) {
 	})
 }
 
-// asksTheAPI are services whose pods get a token, because they ask the API server.
+// asksTheAPI lists the services whose pods get a token because they send requests to the API server.
 var asksTheAPI = []string{"watchdog", "kube-state-metrics", "prometheus", "scheduler", "job-controller", "agent", "cluster-backup", "rest-server", "alert-handler"}
 
 func TestPodsGetATokenOnlyToAskTheAPI(t *testing.T) {
@@ -309,7 +310,7 @@ func TestPodsGetATokenOnlyToAskTheAPI(t *testing.T) {
 	})
 }
 
-// writers are services whose work is to change something, with the rules that allow these changes.
+// writers lists the services whose work is to change something, with the rules that allow these changes.
 var writers = map[string][]string{
 	"scheduler": {
 		`{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["create"]}`, // its own namespace's; they have no name yet
@@ -321,7 +322,7 @@ var writers = map[string][]string{
 	"agent": {
 		`{"apiGroups":["resource.k8s.io"],"resources":["resourceslices"],"verbs":["get","list","watch","create","update","patch","delete"]}`, // a policy restricts it to the slices of its machine
 		`{"apiGroups":["resource.k8s.io"],"resources":["resourceclaims"],"verbs":["get"]}`,
-		// A policy restricts it to one annotation and one condition of its machine.
+		// A policy restricts the agent to one annotation and one condition of its machine.
 		`{"apiGroups":[""],"resources":["nodes"],"verbs":["get","list","watch","patch"]}`,
 		`{"apiGroups":[""],"resources":["nodes/status"],"verbs":["patch"]}`,
 	},
@@ -330,7 +331,8 @@ var writers = map[string][]string{
 		`{"apiGroups":["coordination.k8s.io"],"resourceNames":["pai-alert-handler"],"resources":["leases"],"verbs":["get","update","patch"]}`,
 		`{"apiGroups":[""],"resourceNames":["pai-alert-handler-notices"],"resources":["configmaps"],"verbs":["get","update"]}`,  // which notices were sent
 		`{"apiGroups":[""],"resourceNames":["job-audit-token","job-controller-token"],"resources":["secrets"],"verbs":["get"]}`, // the audit, and the history of jobs for weekly reports
-		// Policies of its chart restrict both patches: it stops jobs, and cordons machines or requests repairs of their GPUs.
+		// Policies of the alert handler's chart restrict both patches, so that it can only stop jobs, cordon machines and request repairs of their
+		// GPUs.
 		`{"apiGroups":["frameworkcontroller.microsoft.com"],"resources":["frameworks"],"verbs":["get","list","watch","patch"]}`,
 		`{"apiGroups":[""],"resources":["nodes"],"verbs":["get","list","watch","patch"]}`,
 		`{"apiGroups":[""],"resources":["pods/eviction"],"verbs":["create"]}`,
@@ -348,17 +350,18 @@ var writers = map[string][]string{
 	"rest-server": {
 		`{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["create"]}`,
 		`{"apiGroups":["coordination.k8s.io"],"resourceNames":["pai-server"],"resources":["leases"],"verbs":["get","update","patch"]}`,
-		// It stores changes of virtual clusters: the configuration, whose secrets are in a Secret that it may not read, its history, and the scheduler's part.
+		// The REST server stores changes of virtual clusters in the configuration, its history, and the scheduler's part. The secrets of the
+		// configuration are in a Secret that the server may not read.
 		`{"apiGroups":[""],"resources":["configmaps"],"verbs":["get","create"]}`,
 		`{"apiGroups":[""],"resourceNames":["pai-configuration","scheduler-configuration"],"resources":["configmaps"],"verbs":["update"]}`,
 		`{"apiGroups":[""],"resourceNames":["job-controller-token","job-audit-token"],"resources":["secrets"],"verbs":["get"]}`, // in its own namespace: the tokens for the job controller's API
 		`{"apiGroups":[""],"resources":["configmaps","persistentvolumeclaims","events"],"verbs":["list"]}`,                      // its own namespace's: which ConfigMaps of services are missing
-		// The namespace of people, which is its own.
+		// Rights in the namespace of users, which belongs to the REST server.
 		`{"apiGroups":[""],"resources":["secrets"],"verbs":["get","list","watch","create","update","patch","delete"]}`,
 		`{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["get","create","update","patch","delete"]}`,
-		// The alert handler's there: the addresses of people's own webhooks.
+		// A right of the alert handler in the namespace of users, for the addresses of users' own webhooks.
 		`{"apiGroups":[""],"resourceNames":["webhooks"],"resources":["secrets"],"verbs":["get"]}`,
-		// The namespace of jobs: it acts there for users, and creates no pods.
+		// Rights in the namespace of jobs. The REST server acts there for users, and creates no pods.
 		`{"apiGroups":["frameworkcontroller.microsoft.com"],"resources":["frameworks"],"verbs":["get","list","watch","create","patch","delete"]}`,
 		`{"apiGroups":[""],"resources":["secrets"],"verbs":["get","create","update","delete"]}`,
 		`{"apiGroups":[""],"resources":["pods","pods/log","events","configmaps","persistentvolumeclaims"],"verbs":["get","list","watch"]}`,
@@ -366,18 +369,19 @@ var writers = map[string][]string{
 		// Users, groups, and templates of jobs.
 		`{"apiGroups":["paictl.openpai.org"],"resources":["users","groups","templates"],"verbs":["get","list","watch","create","update","patch","delete"]}`,
 		`{"apiGroups":["paictl.openpai.org"],"resources":["users/status","groups/status","templates/status"],"verbs":["get","update","patch"]}`,
-		// Requests of administrators. A policy of the alert handler's chart only allows it to create and cancel persons' requests.
+		// Actions that administrators request. A policy of the alert handler's chart only allows the REST server to create and cancel requests of
+		// persons.
 		`{"apiGroups":["paictl.openpai.org"],"resources":["actions"],"verbs":["get","list","watch","create","patch"]}`,
 	},
 	"job-controller": {
 		`{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["create"]}`,
 		`{"apiGroups":["coordination.k8s.io"],"resourceNames":["job-controller"],"resources":["leases"],"verbs":["get","update","patch"]}`,
-		// Secrets in its own namespace: the Secrets that open its API and log-manager's API, which it makes itself.
+		// Secrets in its own namespace: the job controller creates the Secrets that give access to its API and to log-manager's API.
 		`{"apiGroups":[""],"resources":["secrets"],"verbs":["create"]}`,
 		`{"apiGroups":[""],"resourceNames":["job-controller-token","log-manager-token","job-audit-token"],"resources":["secrets"],"verbs":["get"]}`,
 		`{"apiGroups":[""],"resourceNames":["job-failure-rules"],"resources":["configmaps"],"verbs":["get","list","watch"]}`,
 		`{"apiGroups":["","events.k8s.io"],"resources":["events"],"verbs":["create","patch"]}`,
-		// The namespace of jobs, whose objects it makes and removes. Secrets aren't among these objects.
+		// Rights in the namespace of jobs, whose objects the job controller creates and deletes. Secrets aren't among these objects.
 		`{"apiGroups":["frameworkcontroller.microsoft.com"],"resources":["frameworks"],"verbs":["get","list","watch","update","patch","delete"]}`,
 		`{"apiGroups":["frameworkcontroller.microsoft.com"],"resources":["frameworks/status"],"verbs":["update","patch"]}`,
 		`{"apiGroups":["frameworkcontroller.microsoft.com"],"resources":["frameworks/finalizers"],"verbs":["update"]}`,
@@ -388,10 +392,11 @@ var writers = map[string][]string{
 	},
 }
 
-// writesBeyondNamespaces are services that change objects without a namespace: a policy of their chart narrows it, or the kind is their own.
+// writesBeyondNamespaces lists the services that change objects without a namespace. Either a policy of the chart restricts these changes, or the
+// kind belongs to the service.
 var writesBeyondNamespaces = []string{"agent", "scheduler", "rest-server", "alert-handler"}
 
-// Services may not read secrets of others, run commands in pods, or have rights that they don't need.
+// Services may not read Secrets of other services, run commands in pods, or have rights that they don't need.
 func TestRolesAreNarrow(t *testing.T) {
 	eachRendering(t, func(t *testing.T, c *chart.Chart, all []unstructured.Unstructured) {
 		for _, o := range all {
@@ -415,7 +420,7 @@ func TestRolesAreNarrow(t *testing.T) {
 	})
 }
 
-// foreignRoles are the roles that a chart's account gets although the chart doesn't make these roles.
+// foreignRoles lists the roles that a chart's account gets although the chart doesn't create these roles.
 var foreignRoles = map[string][]string{
 	"scheduler": {"system:kube-scheduler", "system:volume-scheduler", "extension-apiserver-authentication-reader"},
 }
@@ -438,7 +443,7 @@ func TestAccountsAreBoundToTheRolesOfTheirChart(t *testing.T) {
 	})
 }
 
-// A pod in the network of its machine is covered by no NetworkPolicy.
+// No NetworkPolicy applies to a pod that uses the network of its machine.
 func TestEveryPodIsCoveredByANetworkPolicyOfItsChart(t *testing.T) {
 	eachRendering(t, func(t *testing.T, _ *chart.Chart, all []unstructured.Unstructured) {
 		policies := ofKind[networkingv1.NetworkPolicy](t, all, "NetworkPolicy")
@@ -503,7 +508,7 @@ func TestPodsFollowThePlacement(t *testing.T) {
 	})
 }
 
-// Data outlives the service, and the annotations for paictl list the claims that the charts create.
+// Data must outlive its service, and the annotations for paictl must list the claims that the charts create.
 func TestClaimsAreKeptAndAnnounced(t *testing.T) {
 	eachRendering(t, func(t *testing.T, c *chart.Chart, all []unstructured.Unstructured) {
 		announced := c.Metadata.Annotations[annotationClaims]
@@ -533,7 +538,7 @@ func TestClaimsAreKeptAndAnnounced(t *testing.T) {
 	})
 }
 
-// Pods read configuration when they start: a change must start them again.
+// Pods read their configuration when they start, so that a change must restart them.
 func TestAChangeOfConfigurationRollsThePods(t *testing.T) {
 	eachRendering(t, func(t *testing.T, _ *chart.Chart, all []unstructured.Unstructured) {
 		for _, w := range workloads(t, all) {
@@ -560,7 +565,7 @@ func first(m map[string]string, prefix string) (string, bool) {
 	return "", false
 }
 
-// A template that uses the machine's network, processes or files explains why.
+// A template that uses the machine's network, processes or files must explain why.
 func TestTheMachineIsUsedOnlyWithAReason(t *testing.T) {
 	use := regexp.MustCompile(`^\s*(- )?(hostPath|hostNetwork|hostPID|hostIPC|hostPort):`)
 	for _, name := range names(t) {
@@ -583,8 +588,8 @@ func TestTheMachineIsUsedOnlyWithAReason(t *testing.T) {
 	}
 }
 
-// paictl compares the ports on machines with the ports of Kubernetes and of other services; it reads the ports from the values that the annotation
-// names.
+// paictl compares the ports that services open on machines with the ports of Kubernetes and of other services. It finds these ports in the values
+// that the annotation names.
 func TestPortsOnTheMachinesAreAnnounced(t *testing.T) {
 	eachRendering(t, func(t *testing.T, c *chart.Chart, all []unstructured.Unstructured) {
 		announced := list(c.Metadata.Annotations[annotationHostPorts])

@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// rawValues returns values.yaml with its comments.
+// rawValues returns the parsed values.yaml of a chart, with its comments.
 func rawValues(t *testing.T, c *chart.Chart) *yaml.Node {
 	t.Helper()
 	for _, f := range c.Raw {
@@ -52,7 +52,7 @@ func TestSchemasCompile(t *testing.T) {
 	})
 }
 
-// Quantities that Kubernetes would reject in a pod are found before a service is started.
+// The schema rejects quantities that Kubernetes would reject in a pod, so that paictl reports them before it starts a service.
 func TestResourcesOfPodsAreQuantities(t *testing.T) {
 	eachChart(t, func(t *testing.T, c *chart.Chart) {
 		resources, _ := schemaOf(t, c)["properties"].(map[string]any)["resources"].(map[string]any)
@@ -74,8 +74,7 @@ func TestResourcesOfPodsAreQuantities(t *testing.T) {
 	})
 }
 
-// Comments become the documentation of services-configuration.yaml, the schema the check of
-// it: a key has both.
+// The comments of values.yaml become the documentation of services-configuration.yaml, and the schema checks that file. A key needs both.
 func TestEveryValueIsDescribedInValuesAndInTheSchema(t *testing.T) {
 	eachChart(t, func(t *testing.T, c *chart.Chart) {
 		checkDescribed(t, rawValues(t, c), schemaOf(t, c), "")
@@ -96,7 +95,7 @@ func checkDescribed(t *testing.T, node *yaml.Node, schema map[string]any, at str
 			continue
 		}
 		comment := strings.TrimSpace(key.HeadComment)
-		// Names that Kubernetes gave need no words: requests: {...}.
+		// Keys that Kubernetes defines, such as requests: {...}, need no comment.
 		if comment == "" && value.Style&yaml.FlowStyle == 0 {
 			t.Errorf("%s has no comment in values.yaml", name)
 		}
@@ -109,7 +108,7 @@ func checkDescribed(t *testing.T, node *yaml.Node, schema map[string]any, at str
 	}
 }
 
-// paictl sets these if needed; the defaults of a chart need not have them.
+// setByPaictl lists the values that paictl sets if needed. The defaults of a chart need not contain them.
 var setByPaictl = []string{"global", "credentialsSecret", "credentialsChecksum"}
 
 func TestSchemasAreStrict(t *testing.T) {
@@ -131,8 +130,7 @@ func TestSchemasAreStrict(t *testing.T) {
 	})
 }
 
-// checkStrict finds objects that accept any key by oversight: a schema that lists properties must
-// say whether others are allowed.
+// checkStrict reports objects that accept any key by oversight. A schema that lists properties must say whether other properties are allowed.
 func checkStrict(t *testing.T, schema map[string]any, at string) {
 	properties, _ := schema["properties"].(map[string]any)
 	if properties != nil && schema["type"] == "object" {
@@ -150,7 +148,7 @@ func checkStrict(t *testing.T, schema map[string]any, at string) {
 		}
 		checkStrict(t, property, at+name+".")
 	}
-	// Entries of lists that take other keys are in someone else's format.
+	// If the entries of a list accept other keys, another program defines their format.
 	if items, ok := schema["items"].(map[string]any); ok && items["additionalProperties"] == false {
 		checkStrict(t, items, at+"items.")
 	}

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Otherwise all requests would have the address of a node.
+// Without externalTrafficPolicy: Local, all requests would come from the address of a node.
 func TestTheServerSeesTheAddressesOfPeople(t *testing.T) {
 	for kind, want := range map[string]string{"LoadBalancer": "Local", "NodePort": "Local", "ClusterIP": ""} {
 		manifest, err := render(t, load(t, "rest-server"), map[string]any{"expose": "service", "service": map[string]any{"type": kind}})

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
-// apiLab is a platform on a real API server, with all services that paictl has.
+// apiLab is a platform on a real API server, with all of paictl's services.
 type apiLab struct {
 	*Platform
 	t       *testing.T
@@ -45,8 +45,8 @@ func newAPILab(t *testing.T) *apiLab {
 	return l
 }
 
-// configure writes a configuration for the simulated nodes: the first one is the master. paictl
-// did not install their Kubernetes, so that a start labels them.
+// configure writes a configuration for the simulated nodes. The first node is the master. The configuration says that paictl did not install
+// Kubernetes, so that a start labels the nodes.
 func (l *apiLab) configure(sections string) {
 	l.t.Helper()
 	list, err := l.cluster.Client.CoreV1().Nodes().List(l.t.Context(), metav1.ListOptions{})
@@ -147,7 +147,7 @@ func TestTheLifeOfAllServicesOnARealAPI(t *testing.T) {
 	assert.Equal(t, StateStopped, l.states()["prometheus"])
 	l.start()
 	require.NoError(t, l.Delete(t.Context(), l.options()))
-	// Kubernetes takes a claim away a moment after it was deleted.
+	// Kubernetes removes a claim a moment after its deletion.
 	assert.Eventually(t, func() bool { return l.states()["prometheus"] == StateNotInstalled }, 30*time.Second, 200*time.Millisecond)
 	claims, err := l.Client.CoreV1().PersistentVolumes().List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)

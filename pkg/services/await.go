@@ -14,15 +14,14 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// grace is how long a problem that waiting doesn't solve must last before the wait is given up: a node may just be joining, or a registry
-// restarting.
+// grace is how long a problem that doesn't resolve itself must last before the run stops waiting. The period covers a node that is just joining or a
+// registry that is just restarting.
 const grace = 15 * time.Second
 
-// calm is how long a new problem isn't shown. In the first seconds, kubelets and the scheduler don't know all new
-// objects.
+// calm is how long a problem must last before it is shown. In the first seconds, kubelets and the scheduler don't know all new objects.
 const calm = 5 * time.Second
 
-// awaitOne waits for the service, and reports each problem when it is found.
+// awaitOne waits until the service is ready, and reports each problem once when it is found.
 func (r *run) awaitOne(ctx context.Context, s *catalogue.Service, out release.Outcome) error {
 	if r.o.Wait <= 0 {
 		return nil
@@ -52,10 +51,11 @@ func (r *run) progress(service string, st ready.State, told map[string]bool) {
 	r.emit(Event{Kind: EventProgress, Service: service, State: &st})
 }
 
-// reasonsShown bounds the problems in one error; the events have them all.
+// reasonsShown is the maximum number of problems in one error. The events contain all problems.
 const reasonsShown = 3
 
-// unready returns the error for a service that did not become ready. Its problems explain more than a timeout.
+// unready returns the error for a service that did not become ready. If problems are known, the error lists them instead of err, which only reports
+// a timeout.
 func unready(st ready.State, err error) error {
 	if len(st.Problems) == 0 {
 		return err

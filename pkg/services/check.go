@@ -12,8 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// Check finds mistakes in the services' sections: first the findings of the catalogue, then values that the charts reject, so that they aren't
-// found only when the services are started.
+// Check finds mistakes in the sections of services. It returns the findings of the catalogue, and then the values that charts reject, so that a push
+// already reports these.
 func Check(cfg *config.Cluster) config.Findings {
 	findings := catalogue.Check(cfg)
 	if len(findings.Errors()) > 0 {

@@ -12,25 +12,24 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// Deletion is the effect of a delete.
+// Deletion describes what a run of Delete removes.
 type Deletion struct {
-	// ClusterID is the text that a user types to confirm it, or "" if the cluster has no configuration.
+	// ClusterID is the text that a user types to confirm the deletion, or "" if the cluster has no configuration.
 	ClusterID string
 	Services  []string
 	Volumes   []Volume
-	// Warnings are reasons against the deletion that have been found so far.
+	// Warnings are reasons against the deletion that were found so far.
 	Warnings []string
 }
 
-// deleteWait is how long a delete waits for pods if the options say not to wait: data that is in use can't be removed.
+// deleteWait is how long a delete waits for pods even if the options say not to wait, because data in use can't be removed.
 const deleteWait = defaultWait
 
 // verbDelete is the verb of a run that also removes data.
 const verbDelete = "delete"
 
-// Delete stops services as Stop does, and then removes their data: their claims, the volumes behind
-// them, and the folders of local volumes. The configuration stays. It doesn't change anything
-// before Options.Confirm has agreed.
+// Delete stops services as Stop does, and then removes their data: their claims, the volumes of these claims, and the folders of local volumes. The
+// configuration is kept. Delete changes nothing before Options.Confirm agrees.
 func (p *Platform) Delete(ctx context.Context, o Options) error {
 	if o.Wait <= 0 {
 		o.Wait = deleteWait
@@ -102,7 +101,7 @@ func (r *run) confirm(ctx context.Context, targets []*target, volumes map[string
 	return r.o.Confirm(ctx, d)
 }
 
-// clusterID returns the cluster's id, or "". The id is known even if the configuration itself can't be used.
+// clusterID returns the cluster's ID, or "". The ID is known even if the configuration itself is invalid.
 func (r *run) clusterID(ctx context.Context) string {
 	if r.desired != nil {
 		return r.desired.Config.Services.Cluster.Common.ClusterID
@@ -110,7 +109,7 @@ func (r *run) clusterID(ctx context.Context) string {
 	if r.Current == nil {
 		return ""
 	}
-	// If paictl's configuration doesn't exist, there is no id.
+	// If the configuration doesn't exist, now.ClusterID is "".
 	now, _ := r.Current(ctx)
 	return now.ClusterID
 }
@@ -128,7 +127,7 @@ func (r *run) planDelete(targets []*target, volumes map[string][]Volume) {
 	}
 }
 
-// removeVolume removes a claim, and the objects that paictl created for it: the volume and its folder.
+// removeVolume removes a claim, and the volume and the folder that paictl created for this claim.
 func (r *run) removeVolume(ctx context.Context, service string, v Volume, job *folderJob) error {
 	if v.Folder != "" && v.Owned {
 		if err := r.removeFolder(ctx, service, v, job); err != nil {

@@ -22,8 +22,8 @@ import (
 	"github.com/openpai/paictl/pkg/config/store"
 )
 
-// data makes the volume of prometheus as the storage chart does: a claim, a volume on w1 and
-// the Job that made its folder.
+// data creates the volume of prometheus as the storage chart does. It creates a claim, a volume on w1, and the Job that has created the volume's
+// folder.
 func (l *lab) data() {
 	l.t.Helper()
 	ctx := l.t.Context()
@@ -52,7 +52,7 @@ func (l *lab) data() {
 	require.NoError(l.t, err)
 }
 
-// runJobs makes Jobs finish as they are created, with a condition.
+// runJobs makes each Job finish as soon as it is created, with the given condition. The result lists the created Jobs.
 func (l *lab) runJobs(condition batchv1.JobConditionType) *[]batchv1.Job {
 	made := &[]batchv1.Job{}
 	l.client.PrependReactor("create", "jobs", func(a clienttesting.Action) (bool, runtime.Object, error) {
@@ -289,7 +289,7 @@ func TestADeleteLeavesTheVolumesOfOthers(t *testing.T) {
 	l := started(t)
 	ctx := t.Context()
 	_, err := l.client.CoreV1().PersistentVolumeClaims("pai-system").Create(ctx, &corev1.PersistentVolumeClaim{
-		// A claim of a chart of others, which has no label that we know.
+		// This claim belongs to a third-party chart, so it has no label that paictl knows.
 		ObjectMeta: metav1.ObjectMeta{Name: "data", Namespace: "pai-system", Annotations: map[string]string{annotationRelease: "grafana"}},
 		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: "nas-1"},
 	}, metav1.CreateOptions{})

@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// Description describes a service in a list.
+// Description describes a service for the list of services.
 type Description struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description"`
@@ -20,13 +20,14 @@ type Description struct {
 	Namespace   string   `json:"namespace"`
 	Requires    []string `json:"requires,omitempty"`
 	Placement   []string `json:"placement,omitempty"`
-	// Version is the version of the chart; AppVersion is the version of the program in the chart.
+	// Version is the version of the chart. AppVersion is the version of the program that the chart installs.
 	Version    string `json:"version,omitempty"`
 	AppVersion string `json:"appVersion,omitempty"`
 	Source     string `json:"source"`
 }
 
-// Describe lists the services of a configuration by name. Charts that were not fetched have only the requested version.
+// Describe returns descriptions of all services of a configuration, sorted by name. For charts that were not fetched, only the requested version is
+// known.
 func (d *Desired) Describe() []Description {
 	var out []Description
 	for _, s := range d.Catalogue.Services() {
@@ -45,7 +46,7 @@ func (d *Desired) Describe() []Description {
 	return out
 }
 
-// Service returns a service by name, enabled or not, with its chart.
+// Service returns the service with a name, and fetches its chart. The service may be disabled.
 func (d *Desired) Service(ctx context.Context, name string, fetcher func(*Desired) catalogue.Fetcher) (*catalogue.Service, error) {
 	s, err := d.named(name)
 	if err != nil {
@@ -54,7 +55,7 @@ func (d *Desired) Service(ctx context.Context, name string, fetcher func(*Desire
 	return s, d.FetchCharts(ctx, fetcher, []*catalogue.Service{s})
 }
 
-// named finds a service by its name, or by its name in the original. The error suggests a similar name.
+// named returns the service with a name. The name may be the service's name in OpenPAI. The error suggests a similar name.
 func (d *Desired) named(name string) (*catalogue.Service, error) {
 	known := func(name string) bool { return d.Catalogue.Get(name) != nil }
 	name = catalogue.ResolveAll([]string{name}, known)[0]
@@ -65,7 +66,7 @@ func (d *Desired) named(name string) (*catalogue.Service, error) {
 	return nil, err
 }
 
-// Values returns all values that the service's chart is rendered with: the configuration's values over the chart's own values. Secrets are masked.
+// Values returns all values for the service's chart, in which the configuration's values override the chart's defaults. Secrets are masked.
 func Values(s *catalogue.Service) (map[string]any, error) {
 	values, err := chartutil.CoalesceValues(s.Chart, s.ShownValues())
 	if err != nil {
@@ -78,7 +79,7 @@ func Values(s *catalogue.Service) (map[string]any, error) {
 	return out, nil
 }
 
-// setMask replaces a removed secret with a mask.
+// setMask puts a mask in the place of a secret that was removed from the values.
 func setMask(values map[string]any, path []string) {
 	for ; len(path) > 1; path = path[1:] {
 		below, ok := values[path[0]].(map[string]any)
@@ -90,8 +91,8 @@ func setMask(values map[string]any, path []string) {
 	values[path[0]] = secret.Mask
 }
 
-// Template returns the service's manifests as a first start would send them to a cluster with the configuration's version of Kubernetes.
-// It sends no requests; secrets are masked.
+// Template returns the service's manifests as a first start would send them to a cluster with the configuration's version of Kubernetes. It sends no
+// requests. Secrets are masked.
 func (d *Desired) Template(s *catalogue.Service) (string, error) {
 	r := request(s)
 	r.Values = s.ShownValues()

@@ -87,7 +87,7 @@ func TestADeleteAsksWithWhatItHasFound(t *testing.T) {
 	assert.Contains(t, asked.Warnings[0], "it is unknown whether pods have GPUs from the agent: list the claims of pods: ")
 }
 
-// A newer paictl shows what an older one has started, and says what to change when it is to start something.
+// A newer paictl shows the services that an older paictl has started. If it is to start services, its error explains what to change first.
 func TestImagesOfAnotherReleaseKeepFromStartingOnly(t *testing.T) {
 	l := newLab(t)
 	require.NoError(t, l.start())

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// PartialError means that some services failed, or were not started because a service that they require failed. After an
-// upgrade, it means that the others were not upgraded.
+// PartialError means that some services failed, or were not started because a service that they require failed. For an upgrade, NotStarted lists the
+// services that were not upgraded.
 type PartialError struct {
 	Failed     []Failed
 	NotStarted []string
@@ -49,7 +49,7 @@ func (e *PartialError) ExitCode() int {
 // because another run may now begin.
 var ErrLockLost = errors.New("the lock of the cluster's services was lost")
 
-// LockedError means that another run changes the services.
+// LockedError means that another run is changing the services.
 type LockedError struct {
 	Owner   string // user@host, pid
 	Command string

@@ -34,8 +34,7 @@ const (
 	ActionRestarted = "restarted" // the values have not changed, and the pods were replaced
 )
 
-// Event is one event of a run: plain lines, JSON lines and the live table are
-// renderings of the same stream. No field holds a secret.
+// Event is one event of a run. The text output, the JSON lines and the live table are renderings of the same events. No field contains a secret.
 type Event struct {
 	Time     time.Time      `json:"time"`
 	Kind     string         `json:"kind"`
@@ -48,7 +47,7 @@ type Event struct {
 	Plan     *release.Plan  `json:"plan,omitempty"`
 	Error    string         `json:"error,omitempty"`
 	Hint     string         `json:"hint,omitempty"`
-	// Elapsed is how long the service, or the run, took.
+	// Elapsed is the duration of the work on the service, or of the run.
 	Elapsed  time.Duration `json:"elapsed,omitempty"`
 	Services []string      `json:"services,omitempty"`
 	Summary  *Summary      `json:"summary,omitempty"`
@@ -60,14 +59,14 @@ type Summary struct {
 	DryRun   bool     `json:"dryRun,omitempty"`
 	Services int      `json:"services"`
 	Changed  []string `json:"changed,omitempty"` // the services that the run changed, or would change
-	// Changes counts releases, labels and Secrets that were changed, or would be.
+	// Changes is the number of releases, labels and Secrets that were changed or would be changed.
 	Changes int      `json:"changes"`
 	Failed  []Failed `json:"failed,omitempty"`
-	// NotStarted are services that were not started because a service that they require failed.
+	// NotStarted lists the services that were not started because a service that they require failed.
 	NotStarted []string `json:"notStarted,omitempty"`
 	// Error is the reason why the run ended before it reached all services.
 	Error string `json:"error,omitempty"`
-	// Retry is the command that continues with the failed services.
+	// Retry is the command that repeats the run for the services that failed or were not started.
 	Retry   string        `json:"retry,omitempty"`
 	Elapsed time.Duration `json:"elapsed"`
 }
@@ -79,10 +78,10 @@ type Failed struct {
 	Hint    string `json:"hint,omitempty"`
 }
 
-// Sink receives the events of a run. Emit is called by one goroutine at a time.
+// Sink receives the events of a run. Emit isn't called concurrently.
 type Sink interface{ Emit(Event) }
 
-// SinkFunc is a function that is a Sink.
+// SinkFunc makes a function a Sink.
 type SinkFunc func(Event)
 
 // Emit implements Sink.

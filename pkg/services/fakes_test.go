@@ -23,8 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// chartFile is a chart with the least that a chart must say. Its schema allows a password,
-// which is a secret.
+// chartFile adds a minimal chart. Its schema defines a password, which is a secret.
 func chartFile(fs fstest.MapFS, name, requires, annotations string) {
 	text := fmt.Sprintf("apiVersion: v2\nname: %s\ntype: application\nversion: 0.1.0\nappVersion: \"1\"\ndescription: Is %s.\nannotations:\n  paictl.openpai.org/placement: worker\n", name, name)
 	if requires != "" {
@@ -38,7 +37,7 @@ func chartFile(fs fstest.MapFS, name, requires, annotations string) {
 	fs["charts/"+name+"/templates/c.yaml"] = &fstest.MapFile{Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n")}
 }
 
-// testCharts: storage <- prometheus <- grafana; alerts <- prometheus; node-exporter alone.
+// testCharts returns five charts. prometheus requires storage and alerts, and grafana requires prometheus. node-exporter requires no service.
 func testCharts() fstest.MapFS {
 	fs := fstest.MapFS{}
 	chartFile(fs, "storage", "", "")
@@ -76,7 +75,7 @@ cluster:
 `
 )
 
-// desired makes a configuration with the given sections of services.
+// desired returns a configuration with the given sections of services, and its catalogue.
 func desired(t testing.TB, registry, sections string) *Desired {
 	t.Helper()
 	c, err := config.Parse("conf", map[string][]byte{
@@ -90,13 +89,13 @@ func desired(t testing.TB, registry, sections string) *Desired {
 	return &Desired{Config: c, Catalogue: all}
 }
 
-// releases is a release.Manager in memory. Calls that a test didn't expect to fail don't.
+// releases is a release.Manager in memory. Its calls only fail if a test requests that.
 type releases struct {
 	mu     sync.Mutex
 	have   map[string]release.Release
 	log    []string // what was changed, in order
 	refuse map[string]error
-	// hold is called by Apply and Uninstall while nothing is locked.
+	// hold is called by Apply and Uninstall while they hold no lock.
 	hold func(verb, name string)
 }
 
@@ -232,10 +231,10 @@ func (f *releases) Uninstall(_ context.Context, _, name string) error {
 	return nil
 }
 
-// readiness returns a state by the name in the manifest: ready, unless states has another state.
+// readiness returns a state by the name in the manifest. Objects that states doesn't contain are ready.
 type readiness struct {
 	states map[string]ready.State
-	// wait is called by Wait, with the name; nil is ready at once.
+	// wait is called by Wait with the name in the manifest. If it is nil, Wait returns at once.
 	wait func(ctx context.Context, name string) error
 }
 
@@ -284,7 +283,7 @@ func (f *readiness) Wait(ctx context.Context, ns, manifest string, o ready.WaitO
 	return st, err
 }
 
-// story collects the events of a run.
+// story records the events of a run.
 type story struct {
 	mu     sync.Mutex
 	events []Event
@@ -313,7 +312,7 @@ func (s *story) services(kind string) []string {
 
 func (s *story) summary() *Summary { return s.of(EventRunDone)[0].Summary }
 
-// lab is a platform of fakes.
+// lab is a platform that uses fakes.
 type lab struct {
 	*Platform
 	t        testing.TB
@@ -334,12 +333,12 @@ func newLab(t testing.TB, objects ...runtime.Object) *lab {
 	return l
 }
 
-// configure makes these sections of services the configuration that the cluster stores.
+// configure sets the sections of services in the configuration that the cluster stores.
 func (l *lab) configure(registry, sections string) {
 	l.Load = func(context.Context) (*Desired, error) { return desired(l.t, registry, sections), nil }
 }
 
-// foreign makes the cluster one that paictl did not install.
+// foreign changes the configuration so that paictl did not install the cluster.
 func (l *lab) foreign() {
 	load := l.Load
 	l.Load = func(ctx context.Context) (*Desired, error) {
@@ -351,7 +350,7 @@ func (l *lab) foreign() {
 	}
 }
 
-// options of a run whose story is kept.
+// options returns the options of a run, and replaces the story that records its events.
 func (l *lab) options(only ...string) Options {
 	l.story = &story{}
 	return Options{Names: only, Wait: time.Minute, Sink: l.story, Command: "paictl service start -n " + strings.Join(only, ","), Again: "paictl service start"}
@@ -359,7 +358,7 @@ func (l *lab) options(only ...string) Options {
 
 func (l *lab) start(only ...string) error { return l.Start(l.t.Context(), l.options(only...)) }
 
-// writes counts the calls that changed something in the API.
+// writes returns the API calls that changed objects, except leases.
 func (l *lab) writes() []string {
 	var out []string
 	for _, a := range l.client.Actions() {
@@ -370,7 +369,7 @@ func (l *lab) writes() []string {
 	return out
 }
 
-// catalogueOf returns the catalogue of the default configuration with other charts.
+// catalogueOf returns the catalogue for the default configuration and the given charts.
 func catalogueOf(t testing.TB, fs fstest.MapFS) *catalogue.Catalogue {
 	t.Helper()
 	all, _, err := catalogue.Load(t.Context(), desired(t, "", "").Config, catalogue.Options{Charts: fs})

@@ -22,16 +22,15 @@ import (
 // storageService is the service whose chart creates the folders of local volumes.
 const storageService = "storage"
 
-// folderJob is the Job that created a folder. The Job that removes it runs the same image on the
-// same machine with the same rights.
+// folderJob is the Job that created a folder. The Job that removes the folder runs with the same image and the same rights on the same machine.
 type folderJob struct {
 	namespace string
 	template  corev1.PodTemplateSpec
 	labels    map[string]string
 }
 
-// folderJobs returns, by volume, the Jobs that created the folders to be removed: from the cluster, or otherwise from the chart. It must
-// run before the storage service itself is removed.
+// folderJobs returns the Jobs that created the folders to remove, by volume. It reads these Jobs from the cluster, or renders them from the chart if
+// they no longer exist. It must run before the storage service itself is removed.
 func (r *run) folderJobs(ctx context.Context, volumes map[string][]Volume) (map[string]*folderJob, error) {
 	wanted := map[string]bool{}
 	for _, list := range volumes {
@@ -45,7 +44,7 @@ func (r *run) folderJobs(ctx context.Context, volumes map[string][]Volume) (map[
 	if len(wanted) == 0 {
 		return out, nil
 	}
-	// Only in this namespace: other users' Jobs in other namespaces must not decide which commands run.
+	// Read only this namespace, because Jobs of other users in other namespaces must not determine which commands run.
 	jobs, err := r.Client.BatchV1().Jobs(kube.SystemNamespace).List(ctx, metav1.ListOptions{LabelSelector: labelVolume})
 	if err != nil {
 		return nil, fmt.Errorf("list the jobs that made folders: %w", err)
@@ -87,7 +86,7 @@ func (r *run) renderedJobs(ctx context.Context) []batchv1.Job {
 	return out
 }
 
-// removal returns the Job that removes a folder.
+// removal returns a Job that removes the folder of a volume.
 func (j *folderJob) removal(service string, v Volume) *batchv1.Job {
 	limit, retries, seconds := int32(600), int32(2), int64(removalLimit.Seconds())
 	template := *j.template.DeepCopy()
@@ -109,8 +108,8 @@ func (j *folderJob) removal(service string, v Volume) *batchv1.Job {
 
 const removalLimit = 2 * time.Minute
 
-// removeFolder runs a Job on the volume's machine that removes the folder. Then it removes that Job
-// and the Job that created the folder, so that a later start creates the folder again.
+// removeFolder runs a Job on the volume's machine that removes the folder. Then it deletes this Job and the Job that created the folder, so that a
+// later start creates the folder again.
 func (r *run) removeFolder(ctx context.Context, service string, v Volume, j *folderJob) error {
 	byHand := fmt.Sprintf("remove the folder yourself, on %s: rm -r %s; then remove the volume: kubectl delete pv %s; then run the same command again", v.Node, v.Folder, v.PersistentVolume)
 	if j == nil {
@@ -140,10 +139,11 @@ func (r *run) removeFolder(ctx context.Context, service string, v Volume, j *fol
 	return nil
 }
 
-// tidyLimit limits the cleanup after an interrupted run.
+// tidyLimit is the time limit of the cleanup after a failed or interrupted removal.
 const tidyLimit = 5 * time.Second
 
-// createAnew creates a Job. It replaces the Job of an earlier delete, which doesn't describe a folder that was created again since.
+// createAnew creates a Job. If a Job with this name remains from an earlier delete, createAnew replaces it, because the folder may have been created
+// again since then.
 func (r *run) createAnew(ctx context.Context, job *batchv1.Job, gone metav1.DeleteOptions) error {
 	api := r.Client.BatchV1().Jobs(job.Namespace)
 	_, err := api.Create(ctx, job, metav1.CreateOptions{})
@@ -157,7 +157,7 @@ func (r *run) createAnew(ctx context.Context, job *batchv1.Job, gone metav1.Dele
 	return err
 }
 
-// awaitJob waits for a Job to finish. It reports problems of its pods.
+// awaitJob waits until a Job has finished, and reports problems of its pods.
 func (r *run) awaitJob(ctx context.Context, service string, job *batchv1.Job) error {
 	tick := time.NewTicker(pollTermination)
 	defer tick.Stop()

@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// apiServers selects the mirror pods of the API servers' static pods, by kubeadm's labels.
+	// apiServers selects the mirror pods of the API servers' static pods by kubeadm's labels.
 	apiServers = "component=kube-apiserver,tier=control-plane"
-	// masters selects their nodes. No node can give itself this label.
+	// masters selects the nodes of the API servers. No node can give itself this label.
 	masters          = "node-role.kubernetes.io/control-plane"
 	kubeletAuthority = "--kubelet-certificate-authority="
-	// prometheus is the service that has a setting for kubelets.
+	// prometheus is the service whose verification of kubelets is set.
 	prometheus = "prometheus"
 )
 
-// settleKubelets makes Prometheus verify kubelets if the API servers do. If no API server is visible, it isn't known whether
-// they verify kubelets, and nothing is changed.
+// settleKubelets makes Prometheus verify kubelets if the API servers verify kubelets. If no API server is visible, that isn't known, and
+// settleKubelets changes nothing.
 func (p *Platform) settleKubelets(ctx context.Context, d *Desired) error {
 	if !d.Catalogue.VerifiesKubelets() {
 		return nil
@@ -52,8 +52,8 @@ func (p *Platform) settleKubelets(ctx context.Context, d *Desired) error {
 	return nil
 }
 
-// verifiedSoFar reports whether the release of Prometheus verifies kubelets. It returns true without a release, because a
-// new cluster must not be less secure.
+// verifiedSoFar reports whether the release of Prometheus verifies kubelets. Without a release it returns true, so that a new cluster is not less
+// secure than necessary.
 func (p *Platform) verifiedSoFar(ctx context.Context, s *catalogue.Service) (bool, error) {
 	have, err := p.Releases.Get(ctx, s.Namespace, s.Name)
 	if err != nil {
@@ -66,9 +66,9 @@ func (p *Platform) verifiedSoFar(ctx context.Context, s *catalogue.Service) (boo
 	return set && !skips, nil // releases of an earlier paictl use the chart's default, which doesn't verify
 }
 
-// kubeletsVerified reports whether an API server is visible, and whether one verifies kubelets. "cluster up" makes an API server
-// verify them only after all kubelets have certificates of the cluster; approved requests don't prove that. Any node can pretend
-// that a pod is its static one, so only pods on masters count.
+// kubeletsVerified reports whether an API server is visible, and whether at least one API server verifies kubelets. "cluster up" enables this
+// verification only after all kubelets have certificates of the cluster, which approved requests don't prove. Any node can pretend that a pod is a
+// static pod, so only pods on masters count.
 func (p *Platform) kubeletsVerified(ctx context.Context) (seen, verified bool, err error) {
 	pods, err := p.Client.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: apiServers})
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// apiServer returns a master, and the pod that its kubelet shows for the static pod of the API server, as one of Kubernetes 1.36 has it.
+// apiServer returns a master, and the mirror pod of its static API server pod, as Kubernetes 1.36 creates it.
 func apiServer(node string, flags ...string) []runtime.Object {
 	return []runtime.Object{
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node, Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}}},
@@ -38,7 +38,7 @@ func staticPod(node string, flags ...string) *corev1.Pod {
 
 const verifies = "--kubelet-certificate-authority=/etc/kubernetes/pki/ca.crt"
 
-// withKubelets gives the lab's chart of Prometheus the setting of kubelets.
+// withKubelets adds the setting for kubelets to the lab's chart of Prometheus.
 func withKubelets(l *lab) *lab {
 	l.Load = func(ctx context.Context) (*Desired, error) {
 		d := desired(l.t, "", "")
@@ -98,7 +98,7 @@ func TestPrometheusGoesBackWithTheAPIServers(t *testing.T) {
 	assert.Equal(t, true, l.releases.have["prometheus"].Values["kubelet"].(map[string]any)["insecureSkipVerify"])
 }
 
-// A kubelet's pods are away for a moment while it is upgraded, and where a person deletes them.
+// Mirror pods don't exist for a moment while the kubelet is upgraded, or after a user has deleted them.
 func TestPrometheusStaysAsItIsWhereNoAPIServerIsSeen(t *testing.T) {
 	for _, flags := range [][]string{{verifies}, nil} {
 		l := withKubelets(newLab(t, apiServer("m1", flags...)...))

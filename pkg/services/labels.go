@@ -20,12 +20,12 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// patchesAtOnce is how many nodes are patched at a time.
+// patchesAtOnce is how many nodes are patched concurrently.
 const patchesAtOnce = 16
 
-// nodeLabels checks the labels of the cluster's nodes that services use to select their machines. If paictl installed Kubernetes, "cluster up"
-// writes them from the operator's folder, and a start only reports differences from the cluster's copy: two writers with two sources would undo
-// each other's changes. On any other Kubernetes the start writes them.
+// nodeLabels handles the labels of nodes by which services select their machines. If paictl installed Kubernetes, "cluster up" writes these labels
+// from the operator's folder, and a start only reports differences from the cluster's copy. Otherwise, two writers with different sources would undo
+// each other's changes. On any other Kubernetes, the start writes the labels.
 func (r *run) nodeLabels(ctx context.Context, chosen []*catalogue.Service) error {
 	list, err := r.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
@@ -68,8 +68,8 @@ func (r *run) tellAbsent(nodes map[string]*corev1.Node) {
 
 const remedyLabels = "make the nodes match the layout with: paictl cluster up -p DIR"
 
-// tellUnlabelled warns about nodes that services won't select because labels are missing, before their pods are pending. It returns
-// the labels that it reported, by node.
+// tellUnlabelled warns about nodes without the labels by which services select their machines, before pods remain pending. It returns the missing
+// labels that it reported, by node.
 func (r *run) tellUnlabelled(nodes map[string]*corev1.Node, chosen []*catalogue.Service) map[string]map[string]bool {
 	without := map[string][]string{} // the nodes, by missing label and service
 	told := map[string]map[string]bool{}
@@ -99,8 +99,8 @@ func (r *run) tellUnlabelled(nodes map[string]*corev1.Node, chosen []*catalogue.
 	return told
 }
 
-// lost returns the missing labels that keep a node from running pods of a service, although its machine has a role of the service's placement. One
-// of several such roles is enough.
+// lost returns the missing labels because of which a node can't run pods of a service, although the service's placement contains a role of the
+// machine. If the placement contains several such roles, the labels of one role suffice.
 func (r *run) lost(s *catalogue.Service, m layout.Machine, node *corev1.Node) []string {
 	var out []string
 	for _, role := range s.Placement {
@@ -121,8 +121,8 @@ func (r *run) lost(s *catalogue.Service, m layout.Machine, node *corev1.Node) []
 	return out
 }
 
-// tellDifferent warns about nodes whose labels or taints differ from the cluster's copy, except labels that were already reported. It
-// can't know which of the two is newer.
+// tellDifferent warns about nodes whose labels or taints differ from the cluster's copy, except labels that were already reported. It can't know
+// whether the copy or the labels are newer.
 func (r *run) tellDifferent(nodes map[string]*corev1.Node, told map[string]map[string]bool) {
 	cfg := r.desired.Config
 	by := map[string][]string{} // nodes by difference
@@ -153,7 +153,7 @@ func (r *run) tellDifferent(nodes map[string]*corev1.Node, told map[string]map[s
 		"if layout.yaml was edited, but not pushed: paictl config push -p DIR; if it was pushed, but the nodes don't match it: paictl cluster up -p DIR")
 }
 
-// missingAndExtra describes the difference of a node: "is missing label a=1 and has label b".
+// missingAndExtra describes how a node differs from the layout, such as "is missing label a=1 and has label b of an earlier or newer layout".
 func missingAndExtra(d nodelabels.Difference) string {
 	missing := nodelabels.Difference{Set: d.Set, Taint: d.Taint}
 	var parts []string
@@ -173,10 +173,10 @@ func missingAndExtra(d nodelabels.Difference) string {
 	return strings.Join(parts, " and ")
 }
 
-// maxTold is how many nodes one warning lists: a cluster may have thousands.
+// maxTold is the maximum number of nodes that a warning lists, because a cluster may have thousands of nodes.
 const maxTold = 5
 
-// someNodes lists a few nodes, and the number of the others.
+// someNodes returns the first names, and the number of the others.
 func someNodes(names []string) string {
 	if len(names) <= maxTold {
 		return strings.Join(names, ", ")
@@ -184,13 +184,13 @@ func someNodes(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxTold], ", "), len(names)-maxTold)
 }
 
-// relabel is the change of one node's labels.
+// relabel is the change of the labels of one node.
 type relabel struct {
 	nodelabels.Difference
 	node string
 }
 
-// String describes the change.
+// String describes the change in words.
 func (x relabel) String() string {
 	if x.Same() {
 		return "note the labels of the layout"
@@ -198,8 +198,7 @@ func (x relabel) String() string {
 	return x.Difference.String()
 }
 
-// toLabel returns the changes for the nodes whose labels differ from the layout. paictl doesn't manage the taints of
-// such clusters.
+// toLabel returns the changes for all nodes whose labels differ from the layout. On clusters that paictl didn't install, it doesn't manage taints.
 func (r *run) toLabel(nodes map[string]*corev1.Node) []relabel {
 	var todo []relabel
 	for _, m := range r.desired.Config.Layout.MachineList {
@@ -212,7 +211,7 @@ func (r *run) toLabel(nodes map[string]*corev1.Node) []relabel {
 	return todo
 }
 
-// patch returns a merge patch; null removes a label.
+// patch returns a merge patch for the node, in which null removes a label.
 func (x relabel) patch() ([]byte, error) {
 	labels := map[string]*string{}
 	for _, kv := range x.Set {

@@ -15,13 +15,13 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// Pusher reads the configuration that a cluster stores: *store.Store.
+// Pusher reads the configuration that a cluster stores. *store.Store implements it.
 type Pusher interface {
 	Pull(ctx context.Context) (*store.Copy, error)
 }
 
-// FromCluster loads the configuration that the cluster stores. It doesn't write to the disk. dir is the folder that relative paths of charts start
-// from, or "" if no folder is known.
+// FromCluster returns a Loader of the configuration that the cluster stores. The Loader doesn't write to the disk. Relative paths of charts are
+// relative to dir, which is "" if no folder is known.
 func FromCluster(held Pusher, dir string) Loader {
 	return func(ctx context.Context) (*Desired, error) {
 		have, err := held.Pull(ctx)
@@ -47,7 +47,7 @@ func FromCluster(held Pusher, dir string) Loader {
 
 const remedyPush = "correct the files, then: paictl config push -p DIR"
 
-// FromFolder loads a configuration folder. No cluster is queried.
+// FromFolder returns a Loader of a configuration folder. The Loader sends no requests to the cluster.
 func FromFolder(dir string) Loader {
 	return func(ctx context.Context) (*Desired, error) {
 		c, err := config.Load(dir)
@@ -58,7 +58,7 @@ func FromFolder(dir string) Loader {
 	}
 }
 
-// Compared warns if a folder differs from the loaded configuration. Otherwise a user who forgot to push edited files would not
+// Compared returns a Loader that warns if a folder differs from the loaded configuration. Otherwise a user who forgot to push edited files would not
 // understand why nothing changes.
 func Compared(load Loader, dir string) Loader {
 	return func(ctx context.Context) (*Desired, error) {
@@ -87,7 +87,8 @@ func Compared(load Loader, dir string) Loader {
 	}
 }
 
-// desire checks a configuration and builds its services. It doesn't fetch charts of upstream services: a run fetches the charts that it needs.
+// desire checks a configuration and builds its services. It doesn't fetch the charts of upstream services, because each run fetches the charts that
+// it needs.
 func desire(ctx context.Context, c *config.Cluster) (*Desired, error) {
 	found := config.Validate(c)
 	all, about, err := catalogue.Load(ctx, c, catalogue.Options{})
@@ -112,7 +113,7 @@ func (d *Desired) warn(found config.Findings) {
 	}
 }
 
-// FetchCharts fetches the missing charts of upstream services.
+// FetchCharts fetches the charts of the chosen upstream services that weren't fetched yet.
 func (d *Desired) FetchCharts(ctx context.Context, fetcher func(*Desired) catalogue.Fetcher, chosen []*catalogue.Service) error {
 	missing := slices.DeleteFunc(slices.Clone(chosen), func(s *catalogue.Service) bool { return s.Chart != nil })
 	if len(missing) == 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// held is a cluster's configuration.
+// held is a Pusher that returns stored files or an error.
 type held struct {
 	files map[string][]byte
 	err   error
@@ -28,7 +28,7 @@ func (h held) Pull(context.Context) (*store.Copy, error) {
 	return &store.Copy{Revision: store.Revision{Number: 3}, Files: h.files}, nil
 }
 
-// wholeFiles returns four files that pass every rule.
+// wholeFiles returns four configuration files without mistakes.
 func wholeFiles(sections string) map[string][]byte {
 	return map[string][]byte{
 		config.LayoutFile: []byte(`apiVersion: paictl.openpai.org/v1

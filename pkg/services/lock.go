@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/facts"
 )
 
-// annotationProcess is the annotation of the Lease with the process of its holder, for other runs on the same host.
+// annotationProcess is the annotation of the Lease that describes the process of the holder. Other runs on the same host read it.
 const annotationProcess = "paictl.openpai.org/process"
 
 // The lease of a killed run expires after leaseDuration. A run that can't renew its lease stops earlier, so that two runs never
@@ -29,12 +29,13 @@ const (
 	leaseRenewal  = 3 * time.Second
 	leaseGiveUp   = 25 * time.Second // long enough for a restart of an API server
 	leaseTouch    = 8 * time.Second  // for one attempt, even if the server is busy
-	// leaseWatch is longer than leaseRenewal: if a lease doesn't change in this time, its holder isn't alive, even if the clocks of
-	// the two hosts differ.
+	// leaseWatch is longer than leaseRenewal. If a lease doesn't change during this time, its holder no longer runs, even if the clocks of the two
+	// hosts differ.
 	leaseWatch = 4 * time.Second
 )
 
-// acquireAttempts limits the retries of runs that begin at the same moment: after each conflict one of them has the lock.
+// acquireAttempts is the maximum number of attempts of runs that begin at the same moment. After each conflict, one of these runs has acquired the
+// lock.
 const acquireAttempts = 10
 
 // Lock prevents concurrent runs on one cluster's services.
@@ -50,7 +51,7 @@ type Lock struct {
 	published bool
 }
 
-// NewLock returns the lock of a cluster. It doesn't acquire it.
+// NewLock returns the lock of a cluster's services. It doesn't acquire the lock.
 func NewLock(client kubernetes.Interface, p Process, command string, clock func() time.Time) *Lock {
 	return &Lock{leases: client.CoordinationV1().Leases(kube.SystemNamespace), process: p, command: command, clock: clock}
 }
@@ -63,7 +64,7 @@ func (l *Lock) Hold(ctx context.Context) (context.Context, func(), error) {
 		return ctx, nil, err
 	}
 	held, cancel := context.WithCancelCause(ctx)
-	// The lease is renewed until it is released, because a cancelled run still needs it for its cleanup.
+	// The lease is renewed until it is released, because a run that was canceled still needs it for its cleanup.
 	lasting, stop := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan struct{})
 	go func() {
@@ -80,7 +81,7 @@ func (l *Lock) Hold(ctx context.Context) (context.Context, func(), error) {
 	}, nil
 }
 
-// acquire takes the lease if it is free, or if its holder is known to have exited.
+// acquire takes the lease if it is free, or if its holder has certainly exited.
 func (l *Lock) acquire(ctx context.Context) error {
 	var err error
 	for range acquireAttempts {
@@ -107,7 +108,7 @@ func (l *Lock) acquire(ctx context.Context) error {
 	return fmt.Errorf("take the lock of the services: %w", err)
 }
 
-// free returns nil if the lease may be taken, otherwise a *LockedError.
+// free returns nil if the lease may be taken, and otherwise a *LockedError.
 func (l *Lock) free(ctx context.Context, have *coordinationv1.Lease) error {
 	if holder(have) == "" {
 		return nil
@@ -119,7 +120,7 @@ func (l *Lock) free(ctx context.Context, have *coordinationv1.Lease) error {
 	if -leaseDuration < age && age < leaseDuration {
 		return locked(have, leaseDuration-max(age, 0))
 	}
-	// By this host's clock it has expired; the holder's clock may be wrong, so check whether the holder is alive.
+	// According to this host's clock, the lease has expired. One of the clocks may be wrong, so check whether the holder still renews the lease.
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -146,7 +147,7 @@ func locked(l *coordinationv1.Lease, left time.Duration) error {
 	return hint.Wrap(e, fmt.Sprintf("wait for it to end, or end that process: its lock expires %d s later", int(left.Round(time.Second).Seconds())))
 }
 
-// filled returns the lease with this run as its holder.
+// filled returns a copy of the lease with this run as the holder. have may be nil.
 func (l *Lock) filled(have *coordinationv1.Lease) *coordinationv1.Lease {
 	out := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: facts.Lease, Namespace: kube.SystemNamespace, Labels: ownLabels("")}}
 	if have != nil {
@@ -189,7 +190,7 @@ func (l *Lock) renew(ctx context.Context) error {
 	}
 }
 
-// touch writes the renewal time. It fails if the lease has changed since it was read.
+// touch renews the lease. It fails if another process has changed the lease.
 func (l *Lock) touch(ctx context.Context, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -204,8 +205,8 @@ func (l *Lock) touch(ctx context.Context, limit time.Duration) error {
 	return nil
 }
 
-// excuse ignores a conflict if the lease still belongs to this run, because a response may have been lost. The next renewal starts
-// from the current lease.
+// excuse returns nil for a conflict if the lease still belongs to this run, which happens if the response to an earlier renewal was lost. The next
+// renewal starts from the current lease.
 func (l *Lock) excuse(ctx context.Context, err error) error {
 	if !apierrors.IsConflict(err) {
 		return err
@@ -221,7 +222,7 @@ func (l *Lock) excuse(ctx context.Context, err error) error {
 	return nil
 }
 
-// release clears the holder, so that the next run needn't wait. If that fails, the lease expires.
+// release clears the holder, so that the next run needn't wait. If release fails, the lease expires.
 func (l *Lock) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

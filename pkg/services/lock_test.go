@@ -25,7 +25,7 @@ func person(name, host string) Process {
 	return Process{User: name, Host: host, Boot: "boot-" + host, Namespace: "pid:[1]", PID: 42, Started: "7"}
 }
 
-// ahead returns a clock that is wrong by d.
+// ahead returns a clock that is ahead by d.
 func ahead(d time.Duration) func() time.Time {
 	return func() time.Time { return time.Now().Add(d) }
 }
@@ -68,7 +68,7 @@ func TestALockThatWasReleasedIsFreeAtOnce(t *testing.T) {
 	})
 }
 
-// abandon takes the lock and stops renewing it, as a program does that is killed.
+// abandon acquires the lock and doesn't renew it, like a program that is killed.
 func abandon(t *testing.T, client *fake.Clientset, p Process, clock func() time.Time) {
 	t.Helper()
 	l := NewLock(client, p, "paictl service start", clock)
@@ -168,7 +168,7 @@ func TestTheLeaseIsRenewedAlsoWhileACancelledRunTidiesUp(t *testing.T) {
 	})
 }
 
-// unsteady returns a server that doesn't renew leases while it is away.
+// unsteady returns a client of a server, and a flag. While the flag is set, the server doesn't accept renewals of leases.
 func unsteady() (*fake.Clientset, *atomic.Bool) {
 	client, away := fake.NewClientset(), &atomic.Bool{}
 	client.PrependReactor("update", "leases", func(a clienttesting.Action) (bool, runtime.Object, error) {

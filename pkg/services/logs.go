@@ -19,10 +19,10 @@ import (
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
-// LogOptions choose what Logs writes.
+// LogOptions selects the logs that Logs writes.
 type LogOptions struct {
 	Name string
-	// Follow continues until ctx ends, also with pods that are created later.
+	// Follow means that Logs continues until ctx ends, and includes pods that are created later.
 	Follow   bool
 	Since    time.Duration // 0 means all
 	Tail     int64         // lines per container; negative means all
@@ -32,7 +32,7 @@ type LogOptions struct {
 	Problem func(error)
 }
 
-// Logs writes the logs of a service's pods, each line after the name of its pod.
+// Logs writes the logs of a service's pods. Each line begins with the name of its pod.
 func (p *Platform) Logs(ctx context.Context, o LogOptions) error {
 	t, err := p.find(ctx, o.Name)
 	if err != nil {
@@ -53,7 +53,8 @@ func (p *Platform) Logs(ctx context.Context, o LogOptions) error {
 	return l.follow(ctx, t)
 }
 
-// find returns a running service: from the inventory, or otherwise from the configuration.
+// find returns the service with a name and its release. It looks up the namespace in the inventory, or otherwise in the configuration. If the
+// service doesn't run, it returns an error.
 func (p *Platform) find(ctx context.Context, name string) (*target, error) {
 	left, err := readInventory(ctx, p.Client)
 	if err != nil {
@@ -83,13 +84,13 @@ func (p *Platform) find(ctx context.Context, name string) (*target, error) {
 	return t, nil
 }
 
-// source is one container's log.
+// source identifies the log of one container.
 type source struct {
 	namespace, pod, container string
 	prefix                    string
 }
 
-// sources returns the containers of a service's pods that have run, in the order of their names.
+// sources returns the logs of a service's containers that have run, sorted by name.
 func (p *Platform) sources(ctx context.Context, t *target) ([]source, error) {
 	pods, err := p.podsOf(ctx, t)
 	if err != nil {
@@ -119,7 +120,7 @@ func sourcesOf(pod *corev1.Pod) []source {
 	return out
 }
 
-// logs writes lines of many containers, one line at a time.
+// logs writes the lines of many containers to one writer.
 type logs struct {
 	p *Platform
 	o LogOptions
@@ -162,10 +163,10 @@ func (l *logs) options(s source) *corev1.PodLogOptions {
 	return o
 }
 
-// lookAgain is the interval between a follower's checks for new pods and restarted containers.
+// lookAgain is the time between two checks for new pods and restarted containers while logs are followed.
 const lookAgain = 2 * time.Second
 
-// follow writes lines as they come.
+// follow writes lines as they arrive, until ctx ends.
 func (l *logs) follow(ctx context.Context, t *target) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -200,10 +201,10 @@ func (l *logs) follow(ctx context.Context, t *target) error {
 	}
 }
 
-// resumptions is how often an interrupted log is opened again without receiving a line.
+// resumptions is how often an interrupted log is opened again if no new line arrives.
 const resumptions = 5
 
-// stay follows one log until the container exits. Connections end at some time; it then continues after the last line that was shown.
+// stay follows one log until the container exits. If the connection breaks, stay continues after the last line that was shown.
 func (l *logs) stay(ctx context.Context, s source, o *corev1.PodLogOptions) {
 	last := ""
 	for failures := 0; ; {
@@ -239,7 +240,7 @@ func (l *logs) read(ctx context.Context, s source, o *corev1.PodLogOptions, line
 	})
 }
 
-// show formats a line.
+// show returns a line in the form in which it is written, after its prefix.
 func (s source) show(x logapi.Line) []byte {
 	return slices.Concat([]byte(s.prefix+"  "), bytes.TrimRight(x.Text, "\r"), []byte("\n"))
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/ready"
 )
 
-// Kinds of workloads whose pods a service has.
+// Kinds of workloads that create the pods of services.
 const (
 	kindDeployment  = "Deployment"
 	kindStatefulSet = "StatefulSet"
@@ -23,7 +23,7 @@ const (
 	kindJob         = "Job"
 )
 
-// object is one document of a manifest.
+// object is one document of a manifest, both parsed and as text.
 type object struct {
 	unstructured.Unstructured
 	text string
@@ -50,7 +50,7 @@ func splitManifest(manifest string) []string {
 	return out
 }
 
-// objects decodes a manifest.
+// objects parses a manifest.
 func objects(manifest string) ([]object, error) {
 	var out []object
 	for _, text := range splitManifest(manifest) {
@@ -65,7 +65,8 @@ func objects(manifest string) ([]object, error) {
 	return out, nil
 }
 
-// configMaps returns the metadata of a manifest's ConfigMaps. Dashboards and rules in their data are most of the text of all manifests, and aren't parsed.
+// configMaps returns the metadata of a manifest's ConfigMaps. It doesn't parse their data, because dashboards and rules are most of the text of all
+// manifests.
 func configMaps(manifest string) ([]metav1.ObjectMeta, error) {
 	var out []metav1.ObjectMeta
 	for _, text := range splitManifest(manifest) {
@@ -96,13 +97,13 @@ func beforeData(text string) string {
 	return text[:end]
 }
 
-// workload is an object with pods: a Deployment, StatefulSet or DaemonSet.
+// workload is an object that creates pods, such as a Deployment, together with the selector of its pods.
 type workload struct {
 	kind, namespace, name string
 	selector              labels.Selector
 }
 
-// workloads returns the workloads of a manifest; objects without a namespace are in the given one.
+// workloads returns the Deployments, StatefulSets and DaemonSets of a manifest. Objects without a namespace are in the given namespace.
 func workloads(manifest, namespace string) ([]workload, error) {
 	all, err := objects(manifest)
 	if err != nil {
@@ -127,8 +128,8 @@ func workloads(manifest, namespace string) ([]workload, error) {
 	return out, nil
 }
 
-// jobs returns the Jobs of a manifest. The API server creates the selectors of Jobs, so they are selected by their
-// names.
+// jobs returns the Jobs of a manifest. Their pods are selected by the name of the Job, because the API server only creates the selector of a Job
+// later.
 func jobs(manifest, namespace string) ([]workload, error) {
 	all, err := objects(manifest)
 	if err != nil {
@@ -164,8 +165,7 @@ func selectorOf(o object) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(&s)
 }
 
-// MaskManifest masks the data of Secrets in a manifest. Other documents stay unchanged, including
-// comments.
+// MaskManifest masks the data of Secrets in a manifest. All other documents remain unchanged, including their comments.
 func MaskManifest(manifest string) (string, error) {
 	all, err := objects(manifest)
 	if err != nil {
@@ -196,7 +196,7 @@ func maskValues(o map[string]any, field string) {
 	}
 }
 
-// sourceLine matches Helm's comment about the template of an object.
+// sourceLine returns Helm's comment with the template of a document, or "".
 func sourceLine(text string) string {
 	first, _, _ := strings.Cut(strings.TrimLeft(text, "\n"), "\n")
 	if strings.HasPrefix(first, "# Source: ") {

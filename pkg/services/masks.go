@@ -11,14 +11,13 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// shortestMask is the minimum length of secrets that are masked: replacing every "a" would only hide the message.
+// shortestMask is the minimum length of secrets that are masked. If every "a" was masked, the message would be unreadable.
 const shortestMask = 4
 
-// masks replaces known secrets in the output of other programs, such as the last lines of a container or a response of the
-// API server.
+// masks replaces known secrets in text from other programs, such as the last lines of a container's log or a response of the API server.
 type masks struct{ replacer *strings.Replacer }
 
-// newMasks returns masks for the secrets of a configuration and its services, and for the secrets that more adds.
+// newMasks returns masks for the secrets of a configuration and of its services. The functions more can add further secrets.
 func newMasks(c *config.Cluster, all []*catalogue.Service, more ...func(add func(secret.String))) *masks {
 	var secrets []string
 	add := func(s secret.String) {
@@ -46,7 +45,7 @@ func newMasks(c *config.Cluster, all []*catalogue.Service, more ...func(add func
 	for _, m := range more {
 		m(add)
 	}
-	// Replace the longest first, because a secret may be the beginning of another one.
+	// Replace longer secrets first, because a secret may be the beginning of another secret.
 	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
 	var pairs []string
 	for _, s := range slices.Compact(secrets) {
@@ -58,7 +57,7 @@ func newMasks(c *config.Cluster, all []*catalogue.Service, more ...func(add func
 	return &masks{replacer: strings.NewReplacer(pairs...)}
 }
 
-// hidden calls add for the values that are masked in shown.
+// hidden calls add for each string of value that is masked in shown.
 func hidden(value, shown any, add func(secret.String)) {
 	if shown == secret.Mask {
 		texts(value, add)
@@ -74,7 +73,7 @@ func hidden(value, shown any, add func(secret.String)) {
 	}
 }
 
-// texts calls add for all strings in a value.
+// texts calls add for each string in a value.
 func texts(v any, add func(secret.String)) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -90,7 +89,7 @@ func texts(v any, add func(secret.String)) {
 	}
 }
 
-// text returns s without secrets.
+// text returns s with masked secrets.
 func (m *masks) text(s string) string {
 	if m.replacer == nil {
 		return s
@@ -98,7 +97,7 @@ func (m *masks) text(s string) string {
 	return m.replacer.Replace(s)
 }
 
-// maskedError is an error with masked text.
+// maskedError is an error whose text has masked secrets.
 type maskedError struct {
 	text string
 	err  error

@@ -10,17 +10,17 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// enforcers are parts of the names of DaemonSets that enforce NetworkPolicies.
+// enforcers lists name parts of DaemonSets that enforce NetworkPolicies.
 var enforcers = []string{"calico", "canal", "cilium", "antrea", "weave", "kube-router", "ovn", "network-polic", "azure-npm"}
 
-// hasPolicies reports whether the services have NetworkPolicies in the cluster.
+// hasPolicies reports whether the cluster contains NetworkPolicies of the services.
 func (p *Platform) hasPolicies(ctx context.Context) bool {
 	policies, err := p.Client.NetworkingV1().NetworkPolicies(kube.SystemNamespace).List(ctx, metav1.ListOptions{Limit: 1, LabelSelector: labelPartOf + "=" + manager})
 	return err == nil && len(policies.Items) > 0
 }
 
-// policyNote returns a note if the services' NetworkPolicies are known to have no effect, because flannel doesn't enforce policies. It returns nil
-// if they have an effect, if there are no policies, or if their effect isn't known.
+// policyNote returns a note if the services' NetworkPolicies certainly have no effect, because flannel doesn't enforce them. It returns nil if the
+// policies have an effect, if there are no policies, or if their effect isn't known.
 func (p *Platform) policyNote(ctx context.Context) *Note {
 	if !p.hasPolicies(ctx) {
 		return nil

@@ -22,18 +22,18 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// Labels of the objects that paictl makes outside of the releases.
+// Labels of the objects that paictl creates outside of the releases.
 const (
 	labelPartOf    = facts.LabelPartOf
 	labelManagedBy = facts.LabelManagedBy
 	labelInstance  = "app.kubernetes.io/instance"
 	manager        = facts.Manager
-	// annotationRevision of a Secret is a random word that changes with its data. It is used instead of the data if the data must not be
-	// visible.
+	// annotationRevision is an annotation of a Secret. Its value is a random word that changes with the data, for use in places where the data
+	// itself must not be visible.
 	annotationRevision = "paictl.openpai.org/revision"
 )
 
-// ownLabels returns the labels of paictl's own objects, with the service if it isn't empty.
+// ownLabels returns the labels of paictl's own objects. They include the service if it isn't "".
 func ownLabels(service string) map[string]string {
 	out := map[string]string{labelPartOf: manager, labelManagedBy: manager}
 	if service != "" {
@@ -42,7 +42,7 @@ func ownLabels(service string) map[string]string {
 	return out
 }
 
-// ensureNamespace makes a namespace if it doesn't exist.
+// ensureNamespace creates a namespace if it doesn't exist.
 func (r *run) ensureNamespace(ctx context.Context, name string) error {
 	_, err := r.Client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 	if !apierrors.IsNotFound(err) {
@@ -61,13 +61,13 @@ func (r *run) ensureNamespace(ctx context.Context, name string) error {
 	return nil
 }
 
-// tell reports a change outside of the releases.
+// tell reports a change of an object outside of the releases.
 func (r *run) tell(service, action, object string) {
 	r.count(service, 1)
 	r.emit(Event{Kind: EventChanged, Service: service, Message: action + " " + object})
 }
 
-// credentials returns the Secret with a service's credentials, or nil.
+// credentials returns the Secret with a service's credentials, or nil if the service has no credentials.
 func credentials(s *catalogue.Service) *corev1.Secret {
 	if len(s.Credentials) == 0 {
 		return nil
@@ -112,7 +112,7 @@ func pullSecretName(c *config.Cluster) string {
 	return "pai-secret"
 }
 
-// secretChange returns the change that keepSecret would make, or nil. It doesn't show the data.
+// secretChange returns the change that keepSecret would make, or nil, and the current Secret. The change doesn't contain the data.
 func (r *run) secretChange(ctx context.Context, want *corev1.Secret) (*release.Change, *corev1.Secret, error) {
 	object := "Secret " + want.Namespace + "/" + want.Name
 	have, err := r.Client.CoreV1().Secrets(want.Namespace).Get(ctx, want.Name, metav1.GetOptions{})
@@ -127,7 +127,7 @@ func (r *run) secretChange(ctx context.Context, want *corev1.Secret) (*release.C
 	return &release.Change{Action: "update", Object: object}, have, nil
 }
 
-// keepSecret writes a Secret if it differs from want. It returns the Secret's revision.
+// keepSecret writes a Secret if it differs from want, and returns the revision of its data.
 func (r *run) keepSecret(ctx context.Context, service string, want *corev1.Secret) (string, error) {
 	change, have, err := r.secretChange(ctx, want)
 	if err != nil {
@@ -164,7 +164,8 @@ func (r *run) keepSecret(ctx context.Context, service string, want *corev1.Secre
 	return want.Annotations[annotationRevision], nil
 }
 
-// putBack restores the credentials that a service had before this run: pods of an earlier revision would not work with wrong new credentials.
+// putBack restores the credentials that a service had before this run, because pods of an earlier revision would not work with new credentials that
+// are wrong.
 func (r *run) putBack(ctx context.Context, service string) {
 	r.mu.Lock()
 	was := r.replaced[service]
@@ -217,8 +218,8 @@ func merged(a, b map[string]string) map[string]string {
 	return out
 }
 
-// pullSecrets writes the registry's credentials into the namespaces that pull images: the namespaces of the services, and the namespace of the jobs
-// if it exists.
+// pullSecrets writes the registry's credentials into the given namespaces, so that their pods can pull images. It skips the namespace of jobs if
+// that doesn't exist.
 func (r *run) pullSecrets(ctx context.Context, namespaces []string) error {
 	if r.desired.Config.Services.Cluster.DockerRegistry.Username == "" {
 		return nil

@@ -20,7 +20,7 @@ import (
 
 const promFolder = "/data/prometheus/prometheus-data"
 
-// localPV returns a volume that paictl made for Prometheus.
+// localPV returns a volume that paictl created for Prometheus.
 func localPV(name, node string, phase corev1.PersistentVolumePhase, made int64) *corev1.PersistentVolume {
 	return &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(time.Unix(made, 0)), Labels: map[string]string{labelPartOf: manager, labelService: "prometheus"}},
@@ -39,7 +39,7 @@ func boundClaim(volume string) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "pai-system", Name: "prometheus-data"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: volume}}
 }
 
-// madeFolder returns a finished Job: the folder exists.
+// madeFolder returns a Job that has finished, which means that the folder exists.
 func madeFolder(name, node string, made int64, args ...string) *batchv1.Job {
 	j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "pai-system", Name: name, CreationTimestamp: metav1.NewTime(time.Unix(made, 0)),
 		Labels: map[string]string{labelVolume: "x", labelService: "prometheus"}}}
@@ -49,7 +49,7 @@ func madeFolder(name, node string, made int64, args ...string) *batchv1.Job {
 	return j
 }
 
-// machines replaces the layout's machines with the machines in the lines, in their order.
+// machines replaces the layout's machines with the given lines, in their order.
 func (l *lab) machines(lines ...string) {
 	l.Load = func(ctx context.Context) (*Desired, error) {
 		d := desired(l.t, "", "")

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// planStart reports the changes of a start.
+// planStart reports the changes that a start would make.
 func (r *run) planStart(ctx context.Context, chosen []*catalogue.Service) error {
 	if err := r.unmoved(ctx, chosen); err != nil {
 		return err
@@ -33,7 +33,7 @@ func (r *run) planStart(ctx context.Context, chosen []*catalogue.Service) error 
 	return errors.Join(failed...)
 }
 
-// plans returns the plan of a run for each service, or its error.
+// plans returns the plan of each service, or the error because of which a service has no plan.
 func (r *run) plans(ctx context.Context, chosen []*catalogue.Service) ([]release.Plan, []error) {
 	plans := make([]release.Plan, len(chosen))
 	index := make([]int, len(chosen))
@@ -68,7 +68,7 @@ func (r *run) planOne(ctx context.Context, s *catalogue.Service) (release.Plan, 
 	return p, nil
 }
 
-// plannedRevision returns the revision of the Secret, or a new one if the Secret would change.
+// plannedRevision returns the revision of the Secret, or "(new)" if the run would change the Secret.
 func plannedRevision(change *release.Change, have *corev1.Secret) string {
 	if change != nil {
 		return "(new)"

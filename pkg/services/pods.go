@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Pods lists the pods of a running service.
+// Pods returns the pods of a running service.
 func (p *Platform) Pods(ctx context.Context, name string) ([]corev1.Pod, error) {
 	t, err := p.find(ctx, name)
 	if err != nil {
@@ -17,7 +17,7 @@ func (p *Platform) Pods(ctx context.Context, name string) ([]corev1.Pod, error) 
 	return p.podsOf(ctx, t)
 }
 
-// podsOf returns the pods of the workloads and the jobs of a release, without duplicates.
+// podsOf returns the pods of a release's workloads and Jobs, without duplicates.
 func (p *Platform) podsOf(ctx context.Context, t *target) ([]corev1.Pod, error) {
 	all, err := workloads(t.release.Manifest, t.namespace)
 	if err != nil {

@@ -11,20 +11,19 @@ import (
 	"syscall"
 )
 
-// Process identifies a program on a host, so that another program on that host can check whether it
-// still runs.
+// Process identifies a process on a host, so that another process on the same host can check whether it still runs.
 type Process struct {
 	User string `json:"user"`
 	Host string `json:"host"`
-	// Boot and Namespace distinguish hosts with the same name, and containers with their own pids.
+	// Boot and Namespace distinguish hosts with the same name, and containers with separate PIDs.
 	Boot      string `json:"boot,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	PID       int    `json:"pid"`
-	// Started is the kernel's start time of the process: pids are reused.
+	// Started is the start time of the process according to the kernel. It distinguishes processes that had the same PID.
 	Started string `json:"started,omitempty"`
 }
 
-// ThisProcess returns the running program.
+// ThisProcess returns the current process.
 func ThisProcess() Process {
 	p := Process{User: "unknown", Host: "unknown", PID: os.Getpid()}
 	if u, err := user.Current(); err == nil {
@@ -43,8 +42,7 @@ func ThisProcess() Process {
 
 func (p Process) String() string { return fmt.Sprintf("%s@%s, pid %d", p.User, p.Host, p.PID) }
 
-// deadSeenFrom reports whether p has certainly exited. Only a process of the same boot and the same PID namespace can
-// determine that.
+// deadSeenFrom reports whether p has certainly exited. Only a process o of the same boot and the same PID namespace can determine that.
 func (p Process) deadSeenFrom(o Process) bool {
 	if p.Boot == "" || p.Boot != o.Boot || p.Host != o.Host || p.Namespace == "" || p.Namespace != o.Namespace || p.Started == "" {
 		return false
@@ -55,8 +53,8 @@ func (p Process) deadSeenFrom(o Process) bool {
 
 const procFolder = "/proc"
 
-// startTime returns the start time of a process in clock ticks since boot, or "" if it doesn't exist. A zombie counts as exited. known
-// is false for another user's process if /proc hides those (hidepid).
+// startTime returns the start time of a process in clock ticks since boot, or "" if the process doesn't exist. A zombie counts as exited. known is
+// false if /proc hides the process because it belongs to another user (hidepid).
 func startTime(proc string, pid int) (ticks string, known bool) {
 	b, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "stat"))
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/state"
 )
 
-// stored stores a configuration in the cluster, with sections of services; its revision is the revision of the loaded configuration.
+// stored stores a configuration with the given sections in the cluster. The loaded configuration has the same revision.
 func (l *lab) stored(sections ...string) {
 	l.t.Helper()
 	s := store.New(l.client)
@@ -49,7 +49,7 @@ func (l *lab) stored(sections ...string) {
 	}
 }
 
-// report returns the report of a program that reads no release.
+// report returns the report of a program that can't read releases.
 func (l *lab) report() *state.Report {
 	l.t.Helper()
 	r := &facts.Reporter{Client: l.client, Ready: l.ready, Now: time.Now}

@@ -15,8 +15,8 @@ import (
 	"github.com/openpai/paictl/pkg/services/state"
 )
 
-// Reader returns a function that reads the state of a cluster's services. It calls known with the name and the machines of the configuration as soon as
-// that is loaded.
+// Reader returns a function that reads the state of a cluster's services. It calls known with the name and the machines of the configuration as soon
+// as the configuration is loaded.
 func Reader(c *kube.Cluster, log *slog.Logger) (func(ctx context.Context, known func(name string, l *layout.Layout)) ([]Status, error), error) {
 	p, err := reading(c, log)
 	if err != nil {
@@ -36,7 +36,7 @@ func Reader(c *kube.Cluster, log *slog.Logger) (func(ctx context.Context, known 
 	}, nil
 }
 
-// Report returns the state of a cluster's services, read from their releases.
+// Report returns the states of a cluster's services. It reads the releases.
 func Report(ctx context.Context, c *kube.Cluster, log *slog.Logger) (*state.Report, error) {
 	p, err := reading(c, log)
 	if err != nil {
@@ -53,7 +53,7 @@ func Report(ctx context.Context, c *kube.Cluster, log *slog.Logger) (*state.Repo
 	return out, nil
 }
 
-// reading returns the services of a cluster for callers that only read.
+// reading returns a Platform for callers that only read.
 func reading(c *kube.Cluster, log *slog.Logger) (*Platform, error) {
 	releases, err := release.NewHelm(c, log)
 	if err != nil {

@@ -235,8 +235,7 @@ func TestACancelledRunStopsCleanlyAndTellsHowToGoOn(t *testing.T) {
 	require.NoError(t, l.start())
 }
 
-// revisions makes the cluster hold one revision after the other: each load brings the next,
-// and the last is the current one.
+// revisions makes the cluster hold one revision after the other. Each load returns the next revision, and the last revision is the current one.
 func (l *lab) revisions(sections ...string) *int {
 	loads := new(int)
 	l.Load = func(context.Context) (*Desired, error) {
@@ -368,7 +367,7 @@ func TestWhatAPlanSaysOfSecretsIsMasked(t *testing.T) {
 	assert.NotContains(t, l.story.summary().Error, "s3cr3t-word")
 }
 
-// refusing rejects releases before anything is sent.
+// refusing is a release.Manager that rejects releases before it sends anything.
 type refusing struct{ *releases }
 
 func (refusing) Apply(context.Context, release.Request) (release.Outcome, error) {

@@ -41,10 +41,10 @@ const (
 	ConfigurationChart   = state.ConfigurationChart
 )
 
-// States returns all states with their meanings.
+// States returns all states and their meanings.
 func States() [][2]string { return state.States() }
 
-// snapshot is the data that status reads from the cluster, each part with one request.
+// snapshot holds the data that status reads from the cluster. Each part is read with one request.
 type snapshot struct {
 	desired   *Desired
 	inventory map[string]entry
@@ -53,17 +53,18 @@ type snapshot struct {
 	secrets   map[string]*corev1.Secret    // namespace/name
 	claims    map[string][]corev1.PersistentVolumeClaim
 	unowned   map[string][]corev1.Pod // by service
-	// scheduler is the configuration that the running scheduler reads, or "". "paictl vc set" changes it without a new revision of the release.
+	// scheduler is the configuration that the running scheduler uses, or "". "paictl vc set" changes this configuration without a new revision of
+	// the release.
 	scheduler string
 }
 
-// Status returns the state of all services by name.
+// Status returns the states of all services, sorted by name.
 func (p *Platform) Status(ctx context.Context) ([]Status, error) {
 	all, _, err := p.Compare(ctx)
 	return all, err
 }
 
-// Compare returns Status, and the configuration that the services were compared with.
+// Compare returns the states of all services, and the configuration with which they were compared.
 func (p *Platform) Compare(ctx context.Context) ([]Status, *Desired, error) {
 	snap, err := p.look(ctx)
 	if err != nil {
@@ -86,7 +87,7 @@ func (p *Platform) Compare(ctx context.Context) ([]Status, *Desired, error) {
 	return out, snap.desired, nil
 }
 
-// facts returns the facts of all services by name.
+// facts returns the facts about all services, sorted by name.
 func (s *snapshot) facts() ([]facts.Service, error) {
 	services := s.all()
 	out := make([]facts.Service, 0, len(services))
@@ -115,7 +116,7 @@ func (s *snapshot) facts() ([]facts.Service, error) {
 	return out, nil
 }
 
-// configMapsOf returns the ConfigMaps of a release that are in its namespace.
+// configMapsOf returns the names of a release's ConfigMaps that are in the release's namespace.
 func configMapsOf(rel *release.Release) ([]string, error) {
 	all, err := configMaps(rel.Manifest)
 	if err != nil {
@@ -130,7 +131,7 @@ func configMapsOf(rel *release.Release) ([]string, error) {
 	return out, nil
 }
 
-// look reads all data that status needs from the cluster, with concurrent requests.
+// look reads the data for status from the cluster, with concurrent requests.
 func (p *Platform) look(ctx context.Context) (*snapshot, error) {
 	s := &snapshot{releases: map[string][]release.Release{}, claims: map[string][]corev1.PersistentVolumeClaim{}, secrets: map[string]*corev1.Secret{}}
 	err := each([]func() error{
@@ -194,7 +195,7 @@ func (s *snapshot) readClaims(ctx context.Context, p *Platform, ns string) error
 	return nil
 }
 
-// readSecrets reads the credentials that paictl stores, in all namespaces.
+// readSecrets reads the Secrets that paictl manages in all namespaces.
 func (s *snapshot) readSecrets(ctx context.Context, p *Platform) error {
 	list, err := p.Client.CoreV1().Secrets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: labelManagedBy + "=" + manager})
 	if err != nil {
@@ -206,7 +207,7 @@ func (s *snapshot) readSecrets(ctx context.Context, p *Platform) error {
 	return nil
 }
 
-// readScheduler reads the configuration that the scheduler uses, if it was started.
+// readScheduler reads the configuration that the scheduler uses, if the scheduler was started.
 func (s *snapshot) readScheduler(ctx context.Context, p *Platform) error {
 	if _, started := s.inventory[catalogue.SchedulerService]; !started {
 		return nil
@@ -222,7 +223,7 @@ func (s *snapshot) readScheduler(ctx context.Context, p *Platform) error {
 	return nil
 }
 
-// known is a service of the configuration, or one that remains from an earlier configuration.
+// known is a service of the configuration, or a service that remains from an earlier configuration.
 type known struct {
 	namespace string
 	service   *catalogue.Service // nil if the configuration doesn't have it
@@ -269,8 +270,8 @@ func (s *snapshot) absent(name string, k known) string {
 	return StateNotInstalled
 }
 
-// compare reports whether a start would change the release (other values, other credentials, or
-// another version of an upstream chart), or whether an upgrade is needed.
+// compare reports whether a start would change the release, because of other values, other credentials or another version of an upstream chart, or
+// whether an upgrade is necessary.
 func (s *snapshot) compare(svc *catalogue.Service, rel *release.Release) string {
 	if svc.Upstream == nil && svc.Chart != nil && svc.Chart.Metadata.Version != rel.Version {
 		return ConfigurationChart
@@ -295,7 +296,7 @@ func (s *snapshot) compare(svc *catalogue.Service, rel *release.Release) string 
 	return ConfigurationCurrent
 }
 
-// sameValues compares values in JSON, as Helm stores them.
+// sameValues reports whether values have the same JSON, which is the form that Helm stores.
 func sameValues(a, b map[string]any) bool {
 	if len(a) == 0 && len(b) == 0 {
 		return true

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/facts"
 )
 
-// targets returns the services of a stop or a delete, each after the services that require it.
+// targets returns the services to stop or delete, each after the services that require it.
 func (r *run) targets(ctx context.Context) ([]*target, error) {
 	all, err := r.known(ctx)
 	if err != nil {
@@ -28,8 +28,8 @@ func (r *run) targets(ctx context.Context) ([]*target, error) {
 	return stopOrder(chosen), nil
 }
 
-// known returns every service of the configuration and of the inventory, with its release. For a delete, it also returns services that have only
-// data left. If the cluster has no configuration, it returns the services of the inventory.
+// known returns every service of the configuration and of the inventory, with its release. For a delete, it also returns services of which only data
+// remains. If the cluster has no configuration, it returns the services of the inventory.
 func (r *run) known(ctx context.Context) (map[string]*target, error) {
 	all := map[string]*target{}
 	left, stopped, err := readStartedAndStopped(ctx, r.Client)
@@ -57,7 +57,7 @@ func (r *run) known(ctx context.Context) (map[string]*target, error) {
 	case len(left)+len(kept) == 0:
 		return nil, err
 	default:
-		// It must be possible to stop services even if the configuration is invalid or missing.
+		// Services can be stopped even if the configuration is invalid or missing.
 		r.warn("the configuration can't be used: "+firstLine(err), "started services are stopped anyway")
 	}
 	for name, namespace := range kept {
@@ -75,8 +75,7 @@ func (r *run) known(ctx context.Context) (map[string]*target, error) {
 	return all, r.findReleases(ctx, all)
 }
 
-// findReleases sets the releases of services, with one list per namespace, and the pods that earlier releases left
-// behind.
+// findReleases sets the releases of the services, with one request per namespace. It also sets the pods that earlier releases left behind.
 func (r *run) findReleases(ctx context.Context, all map[string]*target) error {
 	spaces := sets.New[string]()
 	for _, t := range all {
@@ -103,8 +102,8 @@ func (r *run) findReleases(ctx context.Context, all map[string]*target) error {
 	return nil
 }
 
-// pick selects services by the names in the options. Running services that require a chosen one must be chosen too; WithDependents
-// adds them.
+// pick selects services by the names in the options. If a running service requires a chosen service, it must also be chosen. With WithDependents,
+// pick adds such services.
 func (r *run) pick(all map[string]*target) ([]*target, error) {
 	known := func(name string) bool { return all[name] != nil }
 	r.o.Names, r.o.Except = catalogue.ResolveAll(r.o.Names, known), catalogue.ResolveAll(r.o.Except, known)
@@ -133,7 +132,7 @@ func (r *run) pick(all map[string]*target) ([]*target, error) {
 	return slices.Collect(maps.Values(chosen)), nil
 }
 
-// neededError returns an error for the stop of a service that other running services need.
+// neededError returns the error for stopping a service that other running services require.
 func (r *run) neededError(all, chosen map[string]*target, needed string) error {
 	var on []string
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -155,8 +154,7 @@ func (r *run) neededError(all, chosen map[string]*target, needed string) error {
 	return hint.Errorf(remedy, "%s%s%s", names, verb, needed)
 }
 
-// needing returns a running service that was not chosen and requires a chosen, running one, and the
-// name of that one.
+// needing returns a running service that was not chosen, but requires a chosen service that runs. It also returns the name of the required service.
 func needing(all, chosen map[string]*target) (*target, string) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		t := all[name]
@@ -172,7 +170,7 @@ func needing(all, chosen map[string]*target) (*target, string) {
 	return nil, ""
 }
 
-// stopOrder sorts targets so that each comes after the targets that require it, otherwise by name.
+// stopOrder sorts targets so that each target comes after the targets that require it. Otherwise it sorts in reverse order of names.
 func stopOrder(targets []*target) []*target {
 	byName := map[string]*target{}
 	for _, t := range targets {

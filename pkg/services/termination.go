@@ -15,11 +15,11 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// pollTermination is the interval of checks whether pods are gone.
+// pollTermination is the interval between two checks whether pods still exist.
 const pollTermination = 500 * time.Millisecond
 
-// awaitTermination waits until all pods of the release are gone. Pods on machines that don't respond can only terminate when the machine is back,
-// so it reports these pods and doesn't wait for them.
+// awaitTermination waits until no pods of the release exist. Pods on machines that don't respond can only stop when the machine responds again, so
+// awaitTermination reports these pods and doesn't wait for them.
 func (r *run) awaitTermination(ctx context.Context, t *target) error {
 	if r.o.Wait <= 0 {
 		return nil
@@ -66,7 +66,7 @@ func (r *run) awaitTermination(ctx context.Context, t *target) error {
 	}
 }
 
-// onlyAway reports whether all remaining pods are on machines that don't respond, and prints those machines.
+// onlyAway reports whether all remaining pods are on machines that don't respond, and emits a warning with these machines.
 func (r *run) onlyAway(ctx context.Context, service string, left []corev1.Pod) bool {
 	nodes := sets.New[string]()
 	for i := range left {
@@ -85,12 +85,12 @@ func (r *run) onlyAway(ctx context.Context, service string, left []corev1.Pod) b
 	return true
 }
 
-// overdue reports whether the grace period of a pod's deletion has passed, which ends at DeletionTimestamp.
+// overdue reports whether the grace period of a pod's deletion has passed. DeletionTimestamp is the end of this period.
 func (r *run) overdue(p *corev1.Pod) bool {
 	return p.DeletionTimestamp != nil && p.Spec.NodeName != "" && r.Clock().After(p.DeletionTimestamp.Time)
 }
 
-// away reports whether a node's kubelet doesn't respond. If the node can't be read, it returns false: the wait has its own limit.
+// away reports whether a node's kubelet doesn't respond. It returns false if the node can't be read, because the wait has a time limit.
 func (r *run) away(ctx context.Context, name string) bool {
 	node, err := r.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -101,7 +101,7 @@ func (r *run) away(ctx context.Context, name string) bool {
 	})
 }
 
-// podsOf returns the pods of workloads.
+// podsOf returns the pods of the given workloads.
 func (r *run) podsOf(ctx context.Context, all []workload) ([]corev1.Pod, error) {
 	var found []corev1.Pod
 	for _, w := range all {

@@ -17,7 +17,7 @@ func ownedBy(kind, name string, uid types.UID) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: name, UID: uid, Controller: &yes}}
 }
 
-// podWith makes a pod of a service with an owner.
+// podWith creates a pod of a service with the given owners.
 func (l *lab) podWith(name, service string, owners []metav1.OwnerReference) {
 	l.t.Helper()
 	pod := podOf(service)

@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// brings edits the loaded charts of services, as if they came from another paictl.
+// brings changes the loaded charts of services, as if they came from another paictl.
 func (p *Platform) brings(edit func(*helmchart.Chart), names ...string) {
 	load := p.Load
 	p.Load = func(ctx context.Context) (*Desired, error) {
@@ -45,7 +45,7 @@ func (p *Platform) brings(edit func(*helmchart.Chart), names ...string) {
 
 func newer(c *helmchart.Chart) { c.Metadata.Version = "0.2.0" }
 
-// withNewer returns a lab with all services running; some charts have changed since.
+// withNewer returns a lab in which all services run, and some charts have changed since they were installed.
 func withNewer(t *testing.T, changed ...string) *lab {
 	t.Helper()
 	l := newLab(t)
@@ -115,7 +115,7 @@ func TestMoreFailuresAreAllowedButNothingFollowsWhatFailed(t *testing.T) {
 func TestWhatIsNotInstalledIsNamedAndLeftAlone(t *testing.T) {
 	l := newLab(t)
 	require.NoError(t, l.start("prometheus"))
-	// A release of that name that paictl has not started.
+	// This release has the name of a service, but paictl has not started it.
 	l.releases.have["grafana"] = release.Release{Name: "grafana", Namespace: kube.SystemNamespace, Status: facts.StatusDeployed, Revision: 1, Version: "7"}
 	l.releases.forget()
 	l.configure("", "alerts: {enabled: false}\n")
@@ -165,7 +165,8 @@ func TestAConfigurationThatWasPushedMeanwhileIsNotWhatWasAgreedTo(t *testing.T) 
 	assert.Empty(t, l.releases.changes())
 }
 
-// TestAReleaseThatChangedMeanwhileIsNotWhatWasAgreedTo has another run end between the question and the lock.
+// TestAReleaseThatChangedMeanwhileIsNotWhatWasAgreedTo lets another run change releases after the user's confirmation and before the run acquires
+// the lock.
 func TestAReleaseThatChangedMeanwhileIsNotWhatWasAgreedTo(t *testing.T) {
 	for name, change := range map[string]func(r *release.Release){
 		"a later paictl upgraded it":   func(r *release.Release) { r.By, r.Revision = "v9.0.0", r.Revision+1 },
@@ -222,7 +223,7 @@ func TestAStartDoesNotChangeChartsByTheWay(t *testing.T) {
 	assert.Equal(t, []string{"node-exporter"}, func() []string { require.NoError(t, l.start("node-exporter")); return l.story.services(EventReady) }(), "others start")
 }
 
-// by says which paictl installed a service.
+// by sets the version of paictl that installed services.
 func (l *lab) by(version string, names ...string) {
 	for _, name := range names {
 		r := l.releases.have[name]
@@ -289,7 +290,7 @@ func TestStatusTellsWhoseChartAServiceRunsWith(t *testing.T) {
 	assert.Equal(t, "v1.0.0+abc", st["storage"].Paictl)
 }
 
-// adds makes a chart have one more template.
+// adds returns a function that adds a template to a chart.
 func adds(name, text string) func(*helmchart.Chart) {
 	return func(c *helmchart.Chart) {
 		c.Templates = append(c.Templates, &helmchart.File{Name: "templates/" + name, Data: []byte(text)})
@@ -298,7 +299,7 @@ func adds(name, text string) func(*helmchart.Chart) {
 
 const (
 	harmless = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}-next}\ndata: {word: next}\n"
-	// No node has that label, so no pod of it ever runs.
+	// No node has this label, so that no pod of this Deployment ever runs.
 	homeless = `apiVersion: apps/v1
 kind: Deployment
 metadata: {name: homeless}
@@ -328,7 +329,7 @@ func TestAnUpgradeOnARealAPI(t *testing.T) {
 	was := l.revisions()
 	load := l.Load
 
-	// If all goes well, there is one revision more, and a start succeeds.
+	// If the upgrade succeeds, there is one more revision, and a start succeeds afterwards.
 	l.brings(adds("next.yaml", harmless), "watchdog")
 	require.ErrorAs(t, l.Start(t.Context(), l.options("watchdog")), new(*OutdatedError))
 	require.NoError(t, l.Upgrade(t.Context(), l.options()))
@@ -340,7 +341,7 @@ func TestAnUpgradeOnARealAPI(t *testing.T) {
 	assert.Zero(t, l.story.summary().Changes)
 	good := l.Load
 
-	// One service never becomes ready: it is rolled back, the error explains why, and the upgrade doesn't change later services.
+	// One service never becomes ready. It is rolled back, the error explains the reason, and the upgrade doesn't change later services.
 	l.brings(adds("homeless.yaml", homeless), "node-exporter")
 	l.brings(adds("more.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n"), "watchdog")
 	o := l.options()
@@ -360,7 +361,7 @@ func TestAnUpgradeOnARealAPI(t *testing.T) {
 	}
 	assert.Equal(t, []string{"rolled back to revision 1", "ready again"}, texts)
 
-	// Killed while it waits: the next run continues, and it goes back to the revision that worked.
+	// The run is killed while it waits. The next run continues, and rolls back to the revision that worked.
 	ctx, kill := context.WithCancel(t.Context())
 	o = l.options()
 	told := o.Sink
@@ -380,7 +381,7 @@ func TestAnUpgradeOnARealAPI(t *testing.T) {
 		assert.Equal(t, release.Unchanged, e.Action, "%s was there, and is only waited for", e.Service)
 	}
 
-	// The paictl of before still knows its charts.
+	// The charts of the previous paictl still match the releases.
 	l.Load = good
 	require.NoError(t, l.Start(t.Context(), l.options()))
 	l.Load = load
@@ -401,7 +402,7 @@ spec:
 func TestAnEarlierPaictlTakesNothingBackOnARealAPI(t *testing.T) {
 	l := newAPILab(t)
 	load := l.Load
-	// The API server is shared: the test must neither find objects of others nor leave its own.
+	// Other tests use the same API server, so this test must neither find their objects nor leave its own objects.
 	away := func() {
 		assert.NoError(t, l.Releases.Uninstall(context.WithoutCancel(t.Context()), kube.SystemNamespace, "watchdog"))
 	}

@@ -13,33 +13,33 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// Labels of the storage chart: the service of a volume, and the volume of an object.
+// Labels that the storage chart sets: the service that owns a volume, and the volume to which an object belongs.
 const (
 	labelService = "paictl.openpai.org/service"
 	labelVolume  = "paictl.openpai.org/volume"
 )
 
-// Volume describes where a service stores data.
+// Volume describes a volume with the data of a service.
 type Volume struct {
 	Service          string `json:"service"`
 	Namespace        string `json:"namespace"`
 	Claim            string `json:"claim"`
 	Size             string `json:"size,omitempty"`
 	PersistentVolume string `json:"persistentVolume,omitempty"`
-	// Folder of a local volume, on Node.
+	// Folder and Node are the folder and the machine of a local volume.
 	Folder string `json:"folder,omitempty"`
 	Node   string `json:"node,omitempty"`
-	// Owned means that paictl created the folder for a service, and removes it with the service. Other folders stay.
+	// Owned means that paictl created the folder for a service, and removes it with the service. All other folders are kept.
 	Owned bool `json:"owned,omitempty"`
-	// Share is an NFS volume, server:/path. Its data stays.
+	// Share is the share of an NFS volume, as server:/path. The data of the share is kept.
 	Share string `json:"share,omitempty"`
-	// Dynamic volumes are removed by their provisioner, with the claim.
+	// Dynamic means that the volume's provisioner removes the volume together with its claim.
 	Dynamic bool `json:"dynamic,omitempty"`
-	// ours means that paictl created the PersistentVolume. Other volumes stay, because they refer to data.
+	// ours means that paictl created the PersistentVolume. Other PersistentVolumes are kept, because they refer to data.
 	ours bool
 }
 
-// String describes the removal, for the user's confirmation.
+// String describes what the deletion removes and keeps, for the user's confirmation.
 func (v Volume) String() string {
 	text := fmt.Sprintf("claim %s/%s", v.Namespace, v.Claim)
 	if v.Size != "" {
@@ -60,7 +60,7 @@ func (v Volume) String() string {
 	return text
 }
 
-// volumes returns the volumes of the given services, by service.
+// volumes returns the volumes of services, by service.
 func (r *run) volumes(ctx context.Context, targets []*target) (map[string][]Volume, error) {
 	spaces := sets.New[string]()
 	for _, t := range targets {
@@ -85,11 +85,11 @@ func (r *run) volumes(ctx context.Context, targets []*target) (map[string][]Volu
 	return out, nil
 }
 
-// dataLeft returns the services whose volumes or claims, created by paictl or its charts, still exist, with the namespace of this data. If a
+// dataLeft returns the services of which volumes or claims still exist that paictl or its charts created, with the namespace of this data. If a
 // service was stopped and then removed from the configuration, only its data shows that it existed.
 func (r *run) dataLeft(ctx context.Context) (map[string]string, error) {
 	ours := metav1.ListOptions{LabelSelector: labelPartOf + "=" + manager}
-	// Only in this namespace: users who may create claims elsewhere must not be able to name services.
+	// Read only this namespace, because users who may create claims in other namespaces must not be able to name services.
 	claims, err := r.Client.CoreV1().PersistentVolumeClaims(kube.SystemNamespace).List(ctx, ours)
 	if err != nil {
 		return nil, fmt.Errorf("list the claims of %s: %w", kube.SystemNamespace, err)
@@ -113,7 +113,7 @@ func (r *run) dataLeft(ctx context.Context) (map[string]string, error) {
 	return out, nil
 }
 
-// declared returns the claims of a service according to the catalogue.
+// declared returns the names of the claims that the catalogue lists for a service.
 func (r *run) declared(service string) []string {
 	if r.desired == nil {
 		return nil
@@ -143,7 +143,7 @@ func volumesOf(t *target, declared []string, claims []corev1.PersistentVolumeCla
 		describeVolume(&v, volumeOf(c, pvs))
 		out = append(out, v)
 	}
-	// The claim may already have been removed, by hand or by an interrupted delete, but not its folder.
+	// A user or an interrupted delete may have removed the claim, but not its folder.
 	for i := range pvs {
 		pv := &pvs[i]
 		ref := pv.Spec.ClaimRef
@@ -158,16 +158,17 @@ func volumesOf(t *target, declared []string, claims []corev1.PersistentVolumeCla
 	return out
 }
 
-// annotationRelease is Helm's annotation on all objects of a release. The labels of third-party charts' claims aren't known.
+// annotationRelease is the annotation that Helm sets on all objects of a release. It is needed because the labels of claims in third-party charts
+// aren't known.
 const annotationRelease = "meta.helm.sh/release-name"
 
-// claimedBy reports whether a claim's labels name a service.
+// claimedBy reports whether a claim's label or annotation names a service.
 func claimedBy(c *corev1.PersistentVolumeClaim, service string) bool {
 	return c.Labels[labelInstance] == service || c.Annotations[annotationRelease] == service
 }
 
-// volumeOf returns the volume of a claim, or otherwise one that is reserved for it: volumes for an earlier layout may name the same
-// claim.
+// volumeOf returns the volume to which a claim is bound. If the claim isn't bound, volumeOf returns a volume that is reserved for the claim. Volumes
+// for an earlier layout may be reserved for the same claim.
 func volumeOf(c *corev1.PersistentVolumeClaim, pvs []corev1.PersistentVolume) *corev1.PersistentVolume {
 	at := slices.IndexFunc(pvs, func(pv corev1.PersistentVolume) bool {
 		ref := pv.Spec.ClaimRef
@@ -197,7 +198,7 @@ func describeVolume(v *Volume, pv *corev1.PersistentVolume) {
 	}
 }
 
-// nodeOf returns the node of a local volume.
+// nodeOf returns the node of a local volume, or "" if the volume has no node.
 func nodeOf(pv *corev1.PersistentVolume) string {
 	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
 		return ""

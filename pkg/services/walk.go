@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// waitsError means that a name was skipped, because names that it needs failed.
+// waitsError means that a name was skipped because names that it needs failed.
 type waitsError struct{ on []string }
 
 func (e *waitsError) Error() string { return "waits for " + strings.Join(e.on, ", ") }
 
-// walk calls do for every name, at most parallel at a time, each after the names that it needs. It skips a name that needs a failed one:
-// its error is a *waitsError. The errors are keyed by name; for names that were not reached when ctx ended, the error is its cause.
+// walk calls do for every name, after the names that it needs, with at most parallel calls at a time. If a needed name failed, walk skips the name,
+// and its error is a *waitsError. The result holds the errors by name. If ctx ends, the error of each name that was not reached is the cause of ctx.
 func walk(ctx context.Context, names []string, needs func(string) []string, parallel int, do func(context.Context, string) error) map[string]error {
 	type outcome struct {
 		done chan struct{}
@@ -70,8 +70,7 @@ func walk(ctx context.Context, names []string, needs func(string) []string, para
 	return errs
 }
 
-// each calls do for every item, at most parallel at a time, and returns the first error in the
-// order of items.
+// each calls do for every item, with at most parallel calls at a time. It returns the first error in the order of the items.
 func each[T any](items []T, parallel int, do func(T) error) error {
 	errs := make([]error, len(items))
 	room := make(chan struct{}, max(parallel, 1))

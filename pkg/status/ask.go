@@ -16,8 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
-// Intervals of requests for data that can't be watched, and delays before a request after a change of data that is
-// watched.
+// Intervals between requests for data that can't be watched, and delays between a watched change and the request that it causes.
 const (
 	schedulerEvery = 10 * time.Second
 	schedulerSoon  = time.Second
@@ -28,13 +27,13 @@ const (
 	answerLimit    = 20 * time.Second
 )
 
-// asker sends a request repeatedly.
+// asker polls one source, because the source can't be watched.
 type asker struct {
 	source string
 	every  time.Duration
 	soon   time.Duration // the delay after a kick, so that many kicks result in one request
 	remedy string
-	// do sends the request, and returns a function that stores the response, to be called with the lock held.
+	// do sends the request, and returns a function that stores the response. That function must be called with the lock held.
 	do     func(context.Context) (take func(), err error)
 	kicked chan struct{}
 
@@ -118,7 +117,7 @@ func (f *Follower) idle(ctx context.Context, a *asker) bool {
 }
 
 func (f *Follower) askScheduler(ctx context.Context) (func(), error) {
-	// A new client for each request: it reads its token only once, and a reinstalled scheduler has a new token.
+	// Each request needs a new client, because a client reads its token only once, and a reinstalled scheduler has a new token.
 	scheduler := f.o.Scheduler
 	if scheduler == nil {
 		scheduler = vc.NewScheduler(f.cluster.Client)

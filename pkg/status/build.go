@@ -15,10 +15,10 @@ import (
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// many is the minimum number of changes for which a list is rebuilt: fewer changes are applied one by one.
+// many is the number of changes above which a list is rebuilt. Fewer changes are applied one by one.
 const many = 256
 
-// refresh rebuilds the changed parts. The results share all other parts with earlier results.
+// refresh rebuilds the parts of the model that have changed. Unchanged parts share their memory with earlier models.
 func (b *tables) refresh() {
 	b.refreshMachines()
 	b.refreshJobs()
@@ -68,7 +68,7 @@ func (b *tables) refreshMachines() {
 	b.dirtyMachines.Clear()
 }
 
-// machine returns a node, a machine of the configuration, or both merged; false if the name is neither.
+// machine merges the node and the configured machine of a name. It returns false if neither exists.
 func (b *tables) machine(name string) (Machine, bool) {
 	n, l := b.nodes[name], b.layout[name]
 	if n == nil && l == nil {
@@ -128,7 +128,7 @@ func (b *tables) machine(name string) (Machine, bool) {
 	return m, true
 }
 
-// expires returns when the first certificate of a machine expires.
+// expires returns the earliest expiry of a machine's certificates, or zero if no expiry is known.
 func (b *tables) expires(name, address string) time.Time {
 	first := time.Time(b.expiry[name])
 	if at := time.Time(b.expiry[address]); address != "" && !at.IsZero() && (first.IsZero() || at.Before(first)) {
@@ -189,7 +189,7 @@ func (b *tables) gpus(name string, n *nodeRow, l *layoutRow) []GPU {
 	return out
 }
 
-// told adds the agent's report about a GPU.
+// told merges the agent's report about a GPU into g. missing means that the agent publishes other GPUs, but not this GPU.
 func told(g *GPU, d *schedulerapi.Device, missing bool) {
 	g.Model, g.ForPods = cmp.Or(g.Model, d.Model), g.ForPods || d.ForPods
 	switch {
@@ -204,7 +204,7 @@ func told(g *GPU, d *schedulerapi.Device, missing bool) {
 	}
 }
 
-// own sets the owners of a machine's GPUs, from claims, and from the annotations of pods without claims.
+// own sets the owners of a machine's GPUs. It reads them from claims, and from the annotations of pods without claims.
 func (b *tables) own(name string, found map[int32]*GPU) {
 	for key := range b.claimsOfNode[name] {
 		c := b.claims[key]
@@ -228,7 +228,7 @@ func (b *tables) own(name string, found map[int32]*GPU) {
 	}
 }
 
-// owner returns a pod as the owner of GPUs. It compares the UID, because a new pod may have the name of the claim's pod.
+// owner returns a pod as the owner of GPUs. It compares the UID, because a newer pod may have the same name as the claim's pod.
 func (b *tables) owner(pod, uid string) *Owner {
 	o := &Owner{Pod: pod}
 	p := b.pods[pod]
@@ -272,8 +272,7 @@ func (b *tables) refreshJobs() {
 	b.dirtyJobs.Clear()
 }
 
-// moved replaces a job in a list with its new version, or removes it if the new version is nil. The list belongs to the
-// caller.
+// moved replaces a job in a list with its new version, or removes the job if the new version is nil. It changes the caller's list in place.
 func moved(list []*Job, was, is *Job) []*Job {
 	if was != nil {
 		if at, found := slices.BinarySearchFunc(list, was, newestFirst); found {
@@ -343,8 +342,8 @@ func (b *tables) refreshOwners() {
 	}
 }
 
-// sickInUse counts the sick GPUs of guaranteed jobs, by virtual cluster. The scheduler counts them as used: it considers them bad only
-// once the job has finished.
+// sickInUse counts the sick GPUs of guaranteed jobs, by virtual cluster. The scheduler counts such a GPU as used, and as bad only after the job has
+// finished.
 func sickInUse(machines []Machine) map[string]int {
 	out := map[string]int{}
 	for i := range machines {

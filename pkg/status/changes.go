@@ -12,12 +12,12 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
-// Change is a difference between an earlier model and a later one.
+// Change is a difference between an earlier model and a later model.
 type Change struct {
 	At   time.Time `json:"at"`
 	Kind string    `json:"kind"` // job, machine, gpu, vc, service, alert, source, cluster
 	Name string    `json:"name"`
-	// From and To are states; From is "" for a new object, To is "" for a removed one.
+	// From and To are states. From is "" for a new object, To is "" for a removed object.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
 	// Message explains To.
@@ -41,7 +41,7 @@ func (c *Change) Text() string {
 	return out
 }
 
-// differ collects changes.
+// differ collects the changes between two models. All of them get the time at.
 type differ struct {
 	at  time.Time
 	out []Change
@@ -84,7 +84,7 @@ func (p *Problem) Text() string {
 	return out
 }
 
-// walk calls f with the elements of two sorted lists that compare equal. If only one list has an element, the other argument is nil.
+// walk calls f with each pair of equal elements of two sorted lists. For an element that only one list contains, the other argument of f is nil.
 func walk[T any](was, is []T, compare func(a, b *T) int, f func(was, is *T)) {
 	for i, k := 0, 0; i < len(was) || k < len(is); {
 		c := 0
@@ -147,7 +147,7 @@ func (m *Machine) state() string {
 	return strings.Join(append(words, m.PressureWords()...), ", ")
 }
 
-// gpus adds the GPUs whose health changed. For a machine that doesn't respond it adds nothing, because the change of the machine itself is enough.
+// gpus adds the GPUs whose health changed. It omits the GPUs of a machine that doesn't respond, because the change of the machine is enough.
 func (d *differ) gpus(machine string, was, is []GPU) {
 	walk(was, is, func(a, b *GPU) int { return cmp.Compare(a.Index, b.Index) }, func(was, is *GPU) {
 		switch {
@@ -192,7 +192,7 @@ func (d *differ) service(was, is *Service) {
 	}
 }
 
-// trouble returns why a service isn't ready, or "" if no problem is known.
+// trouble returns the first known problem of a service, or "".
 func (s *Service) trouble() string {
 	if len(s.Problems) == 0 {
 		return ""
@@ -234,7 +234,7 @@ func (d *differ) jobs(was, is []*Job) {
 	})
 }
 
-// alerts adds the alerts that began, and the alerts that ended. An alert is identified by all its labels.
+// alerts adds the alerts that began, ended, or changed between firing and silenced. An alert is identified by its name and all its labels.
 func (d *differ) alerts(was, is []Alert) {
 	state := func(a *Alert) string {
 		if a.Silenced {

@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/status/statustest"
 )
 
-// texts returns the changes that a change to a small model makes.
+// texts returns the changes between two models as lines.
 func texts(was, is *status.Cluster) []string {
 	out := []string{}
 	changes := status.Changes(was, is)
@@ -23,7 +23,7 @@ func texts(was, is *status.Cluster) []string {
 	return out
 }
 
-// other copies a job with a change, as a follower does.
+// other replaces a job of a model with a changed copy, as a follower does.
 func other(c *status.Cluster, at int, change func(*status.Job)) {
 	j := *c.Jobs[at]
 	change(&j)

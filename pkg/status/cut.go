@@ -13,7 +13,7 @@ import (
 type View struct {
 	// VC reports whether the reader may use a virtual cluster.
 	VC func(name string) bool
-	// Names returns the names of the jobs that the reader may see.
+	// Names returns the name under which the reader sees a job, or "" if the reader may not see the job.
 	Names job.NameOf
 }
 
@@ -30,12 +30,12 @@ type Cutter struct {
 	View View
 
 	was, cut *Cluster
-	// owners records for each job that holds a GPU whether the reader saw the job when the machines were cut.
+	// owners records, for each job that holds a GPU, whether the reader could see the job when the machines were cut.
 	owners map[string]bool
 }
 
-// Cut returns a model without the parts that the reader may not see: addresses, program versions and kubelet messages of machines, holders of GPUs that the reader
-// may not know, other virtual clusters, services, and events and alerts about other jobs.
+// Cut returns a model without the parts that the reader may not see. It removes the addresses, program versions and kubelet messages of machines,
+// the UUIDs of GPUs, holders of GPUs that the reader may not know, other virtual clusters, services, and other jobs with their events and alerts.
 func (t *Cutter) Cut(c *Cluster) *Cluster {
 	if c == t.was {
 		return t.cut
@@ -80,7 +80,7 @@ func (t *Cutter) Cut(c *Cluster) *Cluster {
 	return out
 }
 
-// same reports whether two lists share their memory.
+// same reports whether two lists are the same memory, so that their elements needn't be compared.
 func same[T any](a, b []T) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
@@ -91,7 +91,7 @@ func (t *Cutter) sees(title string) bool {
 }
 
 // ownersAsCut reports whether the reader still sees the same owners of GPUs as when the machines were cut. The owners also depend on the list of
-// jobs, which may be updated at another time than the machines.
+// jobs, which may change without a change of the machines.
 func (t *Cutter) ownersAsCut() bool {
 	for title, saw := range t.owners {
 		if t.sees(title) != saw {
@@ -101,14 +101,14 @@ func (t *Cutter) ownersAsCut() bool {
 	return true
 }
 
-// seesAlert reports whether an alert is about a job that the reader sees. Readers who see every job don't see the other alerts, which are about machines and
-// services.
+// seesAlert reports whether an alert is about a job that the reader sees. All other alerts are about machines and services, and remain hidden even
+// from readers who see every job.
 func (t *Cutter) seesAlert(a *Alert) bool {
 	user, name := a.Labels[alerts.LabelUser], a.Labels[alerts.LabelJob]
 	return user != "" && name != "" && t.View.Names(user, name) != ""
 }
 
-// labelInstance is the label with the address of the target that Prometheus read a value from.
+// labelInstance is the label that holds the address of a scraped target.
 const labelInstance = "instance"
 
 func withoutAddress(a Alert) Alert {
@@ -119,7 +119,7 @@ func withoutAddress(a Alert) Alert {
 	return a
 }
 
-// source removes messages, because they contain internal addresses and names.
+// source removes the messages of a source, because they contain internal addresses and names.
 func (t *Cutter) source(s *Source) {
 	switch {
 	case s.Name == SourceServices, s.Name == SourceAlerts:
@@ -150,7 +150,7 @@ func (t *Cutter) machine(m *Machine) Machine {
 	return out
 }
 
-// holds reports whether the reader sees the job that holds a GPU, and records it in owners.
+// holds reports whether the reader sees the job that holds a GPU, and records the result in owners.
 func (t *Cutter) holds(o *Owner) bool {
 	saw, asked := t.owners[o.Job]
 	if !asked {
@@ -160,7 +160,7 @@ func (t *Cutter) holds(o *Owner) bool {
 	return saw
 }
 
-// job hides the names of other jobs in an explanation.
+// job returns a job whose explanation doesn't name jobs that the reader may not see.
 func (t *Cutter) job(j *Job) *Job {
 	if why := t.View.Names.Told(j.Why); why != j.Why {
 		other := *j

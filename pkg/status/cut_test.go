@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/status/statustest"
 )
 
-// A person sees all machines and GPUs, but not whose jobs hold them, and no addresses or versions.
+// A user sees all machines and GPUs, but no addresses or versions, and not which jobs of others hold the GPUs.
 func TestACutModelHasNothingThatAPersonMayNotSee(t *testing.T) {
 	c := statustest.Cluster(statustest.Options{Seed: 3, Machines: 6, GPUs: 8, NotReady: 1, SickGPUs: 2, VirtualClusters: 3, Jobs: 24, Services: 4, Broken: 1, Alerts: 4, Events: 40, Stale: []string{status.SourcePrometheus}})
 	mine, others := c.Jobs[0], map[string]bool{}
@@ -80,7 +80,7 @@ func TestACutModelHasNothingThatAPersonMayNotSee(t *testing.T) {
 	assert.Same(t, &cut.Machines[0], &cutter.Cut(&next).Machines[0], "the cut of machines that didn't change is made again")
 }
 
-// A token of an administrator that can only read sees all jobs, but not the parts for administrators.
+// An administrator's token that can only read shows all jobs, but not the parts that only administrators see.
 func TestAReaderWhoSeesAllJobsGetsNoAlertsAboutMachines(t *testing.T) {
 	c := statustest.Cluster(statustest.Small())
 	c.Alerts = []status.Alert{{Name: "NodeDown", Labels: map[string]string{"instance": "10.9.8.7:9100"}}, {Name: "Half", Labels: map[string]string{alerts.LabelUser: "ann"}}}
@@ -88,7 +88,7 @@ func TestAReaderWhoSeesAllJobsGetsNoAlertsAboutMachines(t *testing.T) {
 	assert.Empty(t, cutter.Cut(c).Alerts)
 }
 
-// The list of jobs may learn of a job later than the machines, and forget it earlier.
+// A job may appear in the list of jobs later than on the machines, and disappear from the list earlier.
 func TestACutOfMachinesFollowsTheListOfJobs(t *testing.T) {
 	c := statustest.Cluster(statustest.Small())
 	known := false
@@ -121,7 +121,7 @@ func TestACutOfMachinesFollowsTheListOfJobs(t *testing.T) {
 	assert.Zero(t, owners(cutter.Cut(later())))
 }
 
-// apply makes the second model of the first one and the difference, as readers of the stream do.
+// apply returns the second model, which results from the first model and the difference, as readers of the stream compute it.
 func apply(c *status.Cluster, d *status.Delta) *status.Cluster {
 	out := *c
 	out.At = d.At

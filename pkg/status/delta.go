@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Parts of a model that a reader can choose.
+// Names of the parts of a model that a reader can select.
 const (
 	PartMachines        = "machines"
 	PartVirtualClusters = "virtualClusters"
@@ -18,7 +18,7 @@ const (
 	PartAlerts          = "alerts"
 )
 
-// Parts returns the names of all parts.
+// Parts returns the names of all parts of a model.
 func Parts() []string {
 	return []string{PartMachines, PartVirtualClusters, PartServices, PartJobs, PartEvents, PartAlerts}
 }
@@ -33,8 +33,8 @@ func CheckParts(parts []string) error {
 	return nil
 }
 
-// Only returns a model with only the given parts; other lists are empty. If parts is empty, it returns all. Verdict and counts describe
-// the whole model.
+// Only returns a copy of the model in which the lists of all other parts are empty. If parts is empty, it returns the whole model. Verdict and
+// counts always describe the whole model.
 func (c *Cluster) Only(parts []string) *Cluster {
 	if len(parts) == 0 {
 		return c
@@ -55,7 +55,7 @@ func keep[T any](parts []string, name string, list *[]T) {
 	}
 }
 
-// Delta is the difference between two models of a cluster. Fields that are absent have not changed.
+// Delta is the difference between two models of a cluster. An absent field means that this part has not changed.
 type Delta struct {
 	At      time.Time `json:"at"`
 	Verdict *Verdict  `json:"verdict,omitempty"`

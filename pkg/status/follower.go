@@ -25,15 +25,15 @@ import (
 	"github.com/openpai/paictl/pkg/services/state"
 )
 
-// Options of a Follower. Zero values mean the defaults in the comments.
+// Options configures a Follower. Zero values mean the defaults that the comments give.
 type Options struct {
-	// Services reads the platform's services. It calls known with the name and the machines of the configuration as soon as that is loaded. services.Reader
-	// returns such a function.
+	// Services reads the platform's services. It calls known with the name and the machines of the configuration as soon as the configuration is
+	// loaded. services.Reader returns such a function.
 	Services func(ctx context.Context, known func(name string, l *layout.Layout)) ([]state.Status, error)
-	// Web sends a request to a service of the platform, Prometheus or Alertmanager; nil means through the API server. If the cluster doesn't have the service, it
-	// returns the error None(service).
+	// Web sends a request to Prometheus or Alertmanager. If Web is nil, requests are sent through the API server. If the cluster doesn't have the
+	// service, the error is a *web.NoneError.
 	Web func(ctx context.Context, service, path string, query url.Values) (io.ReadCloser, error)
-	// Scheduler is the scheduler; nil means through the API server.
+	// Scheduler is the client of the scheduler. If it is nil, requests are sent through the API server.
 	Scheduler *vc.Scheduler
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
@@ -79,7 +79,8 @@ type Follower struct {
 const (
 	// every is the default of Options.Every.
 	every = 100 * time.Millisecond
-	// onceEvery is the maximum interval for Once, and for every follower until all sources have responded: readers wait for the last response.
+	// onceEvery is the maximum time between two models for Once. It also applies to every follower until all sources have responded, because readers
+	// wait for the last response.
 	onceEvery = 10 * time.Millisecond
 )
 
@@ -128,8 +129,7 @@ func (f *Follower) now() time.Time { return f.o.Now() }
 // Current returns the newest model. It is never nil, and it never changes.
 func (f *Follower) Current() *Cluster { return f.current.Load() }
 
-// Changed returns a channel that receives a value when there is a newer model. Several new models since the last receive are one
-// value.
+// Changed returns a channel that receives a value when there is a newer model. Several new models since the last receive cause only one value.
 func (f *Follower) Changed() <-chan struct{} { return f.changed }
 
 // Run follows the cluster until ctx ends. It must be called only once.
@@ -145,7 +145,7 @@ func (f *Follower) Run(ctx context.Context) error {
 		f.running.Go(func() { f.ask(ctx, a) })
 	}
 	f.running.Go(func() { f.probe(ctx) })
-	// A source may become stale without an event.
+	// A source may become stale without an event, so the states of sources are also checked every second.
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -183,7 +183,7 @@ func (f *Follower) stir() {
 	}
 }
 
-// publish builds a model from the changes, if there are any, and notifies readers.
+// publish builds a new model and notifies readers, if anything has changed.
 func (f *Follower) publish() {
 	f.mu.Lock()
 	now := f.now()
@@ -217,7 +217,7 @@ func list[T any](s []T) []T {
 	return s
 }
 
-// change applies a change of a kind's rows.
+// change applies a change of a kind's rows, and records its time.
 func (f *Follower) change(k *kind, apply func()) {
 	f.mu.Lock()
 	apply()
@@ -238,7 +238,7 @@ func (f *Follower) set(apply func()) {
 const patience = 10 * time.Second
 
 // Once returns a model as soon as each source has responded or is known to be unavailable, or after Options.Patience. The error explains why
-// Kubernetes can't be queried at all; the returned model has the same explanation.
+// Kubernetes can't be queried at all; the returned model contains the same explanation.
 func (f *Follower) Once(ctx context.Context) (*Cluster, error) {
 	f.o.Every = min(f.o.Every, onceEvery)
 	run, stop := context.WithCancel(ctx)
@@ -268,8 +268,8 @@ func (f *Follower) Once(ctx context.Context) (*Cluster, error) {
 	}
 }
 
-// unanswered returns a model that marks sources as failed if they are still loading after this time. If one part of a source is missing, its
-// message names that part.
+// unanswered returns a copy of a model in which all sources that are still loading after this time have failed. If only one part of a source is
+// missing, the source's message names that part.
 func unanswered(c *Cluster, after time.Duration) *Cluster {
 	late := *c
 	late.Sources = slices.Clone(c.Sources)
@@ -282,7 +282,7 @@ func unanswered(c *Cluster, after time.Duration) *Cluster {
 	return &late
 }
 
-// Source returns the state of a source, or nil if the model doesn't have it.
+// Source returns the state of a source, or nil if the model doesn't contain the source.
 func (c *Cluster) Source(name string) *Source {
 	for i := range c.Sources {
 		if c.Sources[i].Name == name {
@@ -308,7 +308,7 @@ func (c *Cluster) Loading() bool {
 	return false
 }
 
-// unreachable returns why no data of a cluster is known, or nil if some data is known.
+// unreachable returns the reason why no data of the cluster is known, or nil if some data is known.
 func (f *Follower) unreachable(c *Cluster) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -22,7 +22,7 @@ const (
 	kindNodes = "nodes"
 )
 
-// everywhere lists and watches in all namespaces, or within one for users who may not see more.
+// everywhere lists and watches in all namespaces, or only in the namespace within if the user may not see more.
 type everywhere struct {
 	within string
 	narrow atomic.Bool
@@ -35,7 +35,7 @@ func (e *everywhere) namespace() string {
 	return metav1.NamespaceAll
 }
 
-// try sends a request for all namespaces, or for one if the user isn't allowed more.
+// try sends a request for all namespaces, or for one namespace if that was last permitted. If the request is forbidden, try sends the other request.
 func try[T any](e *everywhere, ask func(namespace string) (T, error)) (T, error) {
 	out, err := ask(e.namespace())
 	if !apierrors.IsForbidden(err) {
@@ -51,7 +51,7 @@ func try[T any](e *everywhere, ask func(namespace string) (T, error)) (T, error)
 	return out, other
 }
 
-// source lists and watches in all namespaces, or in one namespace.
+// source returns a source that lists and watches in all namespaces, or in one namespace.
 func (e *everywhere) source(in func(namespace string) watch.Source) watch.Source {
 	return watch.Source{
 		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {

@@ -30,14 +30,14 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// How much a large cluster has.
+// Numbers of objects in a large cluster.
 const (
 	largeNodes = 1000
 	largeGPUs  = 8
 	largeJobs  = 10_000
 )
 
-// crowd is an API server that makes its objects on request, so that their memory doesn't count as the follower's.
+// crowd is an API server that creates each object on request, so that the objects' memory isn't attributed to the follower.
 func crowd(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	if r.URL.Query().Get("watch") != "" {
@@ -97,7 +97,7 @@ func kindOf(path string) (func(int) any, int) {
 func nodeName(i int) string { return fmt.Sprintf("gpu-%03d", i) }
 func jobName(i int) string  { return v1.ObjectName("user", strconv.Itoa(i)) }
 
-// bulk returns annotations like the annotations that Kubernetes and other programs write on all objects.
+// bulk returns large annotations, as Kubernetes and other programs write them on all objects.
 func bulk(n int) map[string]string {
 	return map[string]string{"kubectl.kubernetes.io/last-applied-configuration": strings.Repeat("text ", n/5)}
 }
@@ -152,7 +152,7 @@ func largeJob(i int) *v1.Framework {
 	return f
 }
 
-// most is how much memory a follower of a large cluster may take, also while it reads everything.
+// most is the memory that a follower of a large cluster may use, including the time when it reads all objects.
 const most = 150 << 20
 
 func TestALargeClusterTakesLittleMemory(t *testing.T) {
@@ -189,7 +189,7 @@ func TestALargeClusterTakesLittleMemory(t *testing.T) {
 	assert.Less(t, peak.Load(), uint64(most))
 }
 
-// large returns the tables of a large cluster, without any watch.
+// large returns a follower whose tables hold a large cluster. It doesn't watch anything.
 func large(tb testing.TB) *Follower {
 	tb.Helper()
 	c, err := kube.Open(kube.Options{Kubeconfig: emptyKubeconfig(tb)})
@@ -231,7 +231,7 @@ func emptyKubeconfig(tb testing.TB) string {
 	return file
 }
 
-// BenchmarkAChangeOfOneJob measures the cost of one event in a large cluster: the row, the lists' pointers, the counts and the verdict.
+// BenchmarkAChangeOfOneJob measures the cost of one event in a large cluster, for the row, the lists' pointers, the counts and the verdict.
 func BenchmarkAChangeOfOneJob(b *testing.B) {
 	f := large(b)
 	i := 0

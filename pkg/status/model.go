@@ -11,17 +11,17 @@ import (
 	"github.com/openpai/paictl/pkg/services/state"
 )
 
-// Cluster is the known state of a cluster at one moment. It never changes after it was published: a change makes a new one, which shares
-// the unchanged parts. Slices are in the order that their comments give.
+// Cluster is the known state of a cluster at one moment. It never changes after it was published. Each change creates a new Cluster, which shares
+// the unchanged parts. The comments of the slices give their order.
 type Cluster struct {
-	// Name is the configuration's, or the kubeconfig's context if no configuration was pushed.
+	// Name is the name of the configuration, or the kubeconfig's context if no configuration was pushed.
 	Name       string `json:"name"`
 	Server     string `json:"server"` // https://10.0.0.1:6443
 	Kubernetes string `json:"kubernetes,omitempty"`
 	// At is when the model was made.
 	At      time.Time `json:"at"`
 	Verdict Verdict   `json:"verdict"`
-	// Sources have the age of each part, in a fixed order.
+	// Sources holds the state and the age of each source, in the order of SourceNames.
 	Sources         []Source         `json:"sources"`
 	Machines        []Machine        `json:"machines"`         // by name
 	VirtualClusters []VirtualCluster `json:"virtualClusters"`  // by name
@@ -57,7 +57,7 @@ type Problem struct {
 	Kind    string `json:"kind"`
 	Name    string `json:"name"`
 	Message string `json:"message"` // one line
-	// Hint is what to do about it: a sentence, or a command of paictl.
+	// Hint is the remedy: a sentence, or a command of paictl.
 	Hint string `json:"hint,omitempty"`
 	// Others is the number of other objects with the same problem.
 	Others int `json:"others,omitempty"`
@@ -86,23 +86,23 @@ const (
 type Source struct {
 	Name  string `json:"name"`
 	State string `json:"state"`
-	// Since is when it last responded if it is stale, otherwise when it entered its state.
+	// Since is the time of the last response if the source is stale. Otherwise it is when the source entered its state.
 	Since time.Time `json:"since,omitzero"`
 	// Message explains why the source isn't current, and Hint is the remedy.
 	Message string `json:"message,omitempty"`
 	Hint    string `json:"hint,omitempty"`
-	// Refused: the source responds, but denies this user access.
+	// Refused means that the source responds, but denies this user access.
 	Refused bool `json:"refused,omitempty"`
-	// Updated is when it last changed.
+	// Updated is the time of the source's last change.
 	Updated time.Time `json:"updated,omitzero"`
 }
 
-// SourceNames returns the names of all sources, in the order of a Cluster.
+// SourceNames returns the names of all sources, in the order of Cluster.Sources.
 func SourceNames() []string {
 	return []string{SourceAPI, SourceJobs, SourceScheduler, SourceServices, SourcePrometheus, SourceAlerts}
 }
 
-// States of a machine, in the words of pkg/cluster.
+// States of a machine. pkg/cluster uses the same words.
 const (
 	MachineReady    = "Ready"
 	MachineNotReady = "NotReady"
@@ -122,10 +122,11 @@ type Machine struct {
 	State    string    `json:"state"`
 	Since    time.Time `json:"since,omitzero"`
 	Cordoned bool      `json:"cordoned,omitempty"`
-	// CordonedBy is the person, operator or policy whose action cordoned it, and CordonReason the action's reason; empty for another cordon.
+	// CordonedBy is the person, operator or policy whose action cordoned the machine. CordonReason is the reason of this action. Both are empty if
+	// the machine was cordoned in another way.
 	CordonedBy   string `json:"cordonedBy,omitempty"`
 	CordonReason string `json:"cordonReason,omitempty"`
-	// Pressure lists the node's conditions that are true and should not be.
+	// Pressure lists the conditions of the node that are true but should be false.
 	Pressure []string `json:"pressure,omitempty"`
 	Message  string   `json:"message,omitempty"`
 	Hint     string   `json:"hint,omitempty"`
@@ -134,7 +135,7 @@ type Machine struct {
 	Kernel   string   `json:"kernel,omitempty"`
 	OS       string   `json:"os,omitempty"`
 	Driver   string   `json:"driver,omitempty"` // that of its GPUs
-	// Certificates is when the first of its certificates expires; zero if it isn't known.
+	// Certificates is when the first certificate of the machine expires, or zero if that isn't known.
 	Certificates time.Time `json:"certificatesExpire,omitzero"`
 	CPU          Amount    `json:"cpu"`            // thousandths of a processor; Used is the sum of the pods' requests
 	Memory       Amount    `json:"memory"`         // MiB
@@ -148,7 +149,7 @@ type Amount struct {
 	Used  int64 `json:"used"`
 }
 
-// Health of a GPU.
+// States of a GPU's health.
 const (
 	GPUHealthy = "healthy"
 	GPUIgnored = "ignored" // sick, and used anyway by someone's order
@@ -157,7 +158,7 @@ const (
 	GPUUnknown = "unknown" // no agent reports it, or the machine is silent
 )
 
-// GPU is one GPU of a machine, or a part of one if jobs share it.
+// GPU is a GPU of a machine, or a part of a GPU that jobs share.
 type GPU struct {
 	Index  int32  `json:"index"`
 	Model  string `json:"model,omitempty"`
@@ -165,14 +166,14 @@ type GPU struct {
 	Memory int64  `json:"memory,omitempty"` // MiB
 	Health string `json:"health"`
 	Reason string `json:"reason,omitempty"` // why it isn't healthy
-	// ForPods: jobs don't get it, ordinary pods do.
+	// ForPods means that the GPU is reserved for ordinary pods, so that jobs can't use it.
 	ForPods   bool   `json:"forPods,omitempty"`
 	Simulated bool   `json:"simulated,omitempty"`
 	Owner     *Owner `json:"owner,omitempty"` // nil if it is free
 	Use       *Use   `json:"use,omitempty"`   // nil if Prometheus has no data
 }
 
-// Owner is the holder of a GPU.
+// Owner is the pod that holds a GPU, with the pod's job.
 type Owner struct {
 	Job            string `json:"job,omitempty"` // user/name; "" for a pod that isn't a job's
 	JobUID         string `json:"jobUid,omitempty"`
@@ -195,9 +196,9 @@ type Use struct {
 // VirtualCluster is a team's share of the cluster, its usage and its queue.
 type VirtualCluster struct {
 	schedulerapi.VirtualCluster
-	// Queue has the waiting gangs, the next one first.
+	// Queue lists the waiting gangs. The first gang is the next to start.
 	Queue []job.WaitingGang `json:"queue,omitempty"`
-	// Deleted: the configuration no longer has it.
+	// Deleted means that the virtual cluster is no longer in the configuration.
 	Deleted bool `json:"deleted,omitempty"`
 }
 
@@ -206,16 +207,16 @@ type Service struct {
 	state.Status
 }
 
-// Job is a job.
+// Job is a job of a user, with the reason for its state.
 type Job struct {
 	job.Row
-	// Why is one sentence that explains why a waiting job waits, or why a failed one failed.
+	// Why is one sentence that explains why a waiting job waits, or why a failed job failed.
 	Why string `json:"why,omitempty"`
-	// Nodes are the machines that run its tasks.
+	// Nodes lists the machines that run the job's tasks.
 	Nodes []string `json:"nodes,omitempty"`
 }
 
-// Title returns the job's name for people: user/name.
+// Title returns the job's name as user/name, or without the user if none is known.
 func (j *Job) Title() string {
 	if j.User == "" {
 		return j.Name
@@ -233,7 +234,7 @@ type Event struct {
 	Object    string `json:"object"`
 	Namespace string `json:"namespace,omitempty"`
 	Message   string `json:"message"`
-	// Job is user/name of the job that owns the pod in question.
+	// Job is user/name of the job whose pod the event is about.
 	Job string `json:"job,omitempty"`
 }
 

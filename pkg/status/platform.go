@@ -14,21 +14,22 @@ import (
 	"github.com/openpai/paictl/pkg/services/state"
 )
 
-// Selectors of the objects of services: their workloads, and Helm's records of their releases. Only metadata is watched: a change means
+// Selectors of the objects of services: their workloads, and Helm's records of their releases. Only metadata is watched, because any change means
 // that the services must be read again, and a record contains the manifests of a whole release.
 const (
 	ofHelm  = "app.kubernetes.io/managed-by=Helm"
 	records = "owner=helm"
 )
 
-// versionRow is an object whose content doesn't matter; only its changes do.
+// versionRow is the version of an object. It detects changes of objects whose content doesn't matter.
 type versionRow struct{ namespace, version string }
 
 func newVersionRow(m *metav1.PartialObjectMetadata) *versionRow {
 	return &versionRow{m.Namespace, m.ResourceVersion}
 }
 
-// platformKinds returns kinds that are optional: for users who may not read them, the services are read every half minute.
+// platformKinds returns the kinds of objects whose changes affect services. The kinds are optional: if a user may not read them, the services are
+// read every half minute.
 func (f *Follower) platformKinds() []*kind {
 	apps, core := appsv1.SchemeGroupVersion, corev1.SchemeGroupVersion
 	return []*kind{

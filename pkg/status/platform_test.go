@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// If a Deployment has no pods yet, no other watch reports its change.
+// If a Deployment has no pods yet, only the watch of Deployments reports its change.
 func TestAChangeOfAWorkloadOrAReleaseHasTheServicesAsked(t *testing.T) {
 	tier.More(t, "it waits to see that nothing happens")
 	w := newWorld(t)
@@ -31,7 +31,7 @@ func TestAChangeOfAWorkloadOrAReleaseHasTheServicesAsked(t *testing.T) {
 		cancel()
 		running.Wait()
 	})
-	// The asker doesn't run here, so the test reads its channel.
+	// No asker runs in this test, so the test reads the asker's channel.
 	kicked := func() bool {
 		select {
 		case <-f.asker(SourceServices).kicked:

@@ -24,8 +24,8 @@ const (
 	serviceAlerts     = "alert-manager"
 )
 
-// Queries for Prometheus, by the names of NVIDIA's dcgm-exporter, which the agent uses for all GPUs. The queries drop unneeded labels:
-// with them a response about 8,000 GPUs would be three times as large.
+// Queries for Prometheus. Their metrics have the names of NVIDIA's dcgm-exporter, which the agent uses for all GPUs. The queries drop unneeded
+// labels, because with these labels a response about 8,000 GPUs would be three times as large.
 const (
 	metricUtilisation = "DCGM_FI_DEV_GPU_UTIL"
 	metricMemory      = "DCGM_FI_DEV_FB_USED"
@@ -35,10 +35,10 @@ const (
 	queryExpiry       = `min by (name) (pai_certificate_expiry_timestamp_seconds{kind=~"kubelet|apiserver"})`
 )
 
-// expiry is when the first certificate of a machine expires.
+// expiry is the time when the first certificate of a machine expires.
 type expiry time.Time
 
-// sample is one value of Prometheus' response.
+// sample is one value in a response of Prometheus.
 type sample struct {
 	Metric struct {
 		Metric string `json:"__name__"`
@@ -49,7 +49,7 @@ type sample struct {
 	Value [2]json.RawMessage `json:"value"`
 }
 
-// read returns the value and its time.
+// read returns the value and the time of a sample.
 func (s *sample) read() (v float64, at time.Time, err error) {
 	var text string
 	var seconds float64
@@ -117,7 +117,7 @@ func addUse(use map[string]map[int32]*Use, s *sample) {
 	}
 }
 
-// query sends a query to Prometheus and passes each value to each while it reads the response: a response may have megabytes.
+// query sends a query to Prometheus. It calls each for every value while it reads the response, because a response may have several megabytes.
 func (f *Follower) query(ctx context.Context, text string, each func(*sample)) error {
 	body, err := f.o.Web(ctx, servicePrometheus, "/api/v1/query", url.Values{"query": {text}})
 	if err != nil {

@@ -28,7 +28,7 @@ import (
 	"github.com/openpai/paictl/pkg/services"
 )
 
-// documented returns the blocks of roles in docs/status.md.
+// documented returns the two blocks with roles in docs/status.md.
 func documented(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "status.md"))
@@ -80,7 +80,7 @@ func grant(t *testing.T, c *kube.Cluster, user, roles string) {
 	}
 }
 
-// refusing notes which requests an API server rejects.
+// refusing is an API server that records which requests it rejects.
 type refusing struct {
 	c     *kube.Cluster
 	inner http.Handler
@@ -100,7 +100,7 @@ func (n *noted) WriteHeader(code int) {
 	n.ResponseWriter.WriteHeader(code)
 }
 
-// Unwrap lets watches flush, and forwarded ports take the connection over.
+// Unwrap lets watches flush, and lets forwarded ports hijack the connection.
 func (n *noted) Unwrap() http.ResponseWriter { return n.ResponseWriter }
 
 func (r *refusing) ServeHTTP(w http.ResponseWriter, req *http.Request) {
@@ -117,8 +117,8 @@ func (r *refusing) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// portForward responds like an API server that can't reach the kubelet: the test's front can't forward such connections. By WebSocket, which begins
-// with a GET, it takes both rights.
+// portForward responds like an API server that can't reach the kubelet, because the proxy of the test can't forward such connections. Over
+// WebSocket, which begins with a GET, port forwarding needs both rights.
 func (r *refusing) portForward(w http.ResponseWriter, req *http.Request) {
 	verbs := []string{"create"}
 	if req.Method == http.MethodGet {
@@ -138,7 +138,7 @@ func (r *refusing) portForward(w http.ResponseWriter, req *http.Request) {
 	w.WriteHeader(http.StatusBadGateway)
 }
 
-// take returns the rejected requests since its last call.
+// take returns the requests that were rejected since its last call.
 func (r *refusing) take() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -147,7 +147,7 @@ func (r *refusing) take() []string {
 	return out
 }
 
-// served returns a cluster of simulated nodes with a configuration and some services; its second machine isn't a node, and its third node
+// served returns a cluster of simulated nodes with a configuration and some services. The second configured machine isn't a node, and the third node
 // isn't in the configuration.
 func served(t *testing.T) *kube.Cluster {
 	t.Helper()
@@ -195,7 +195,7 @@ func TestTheRightsOfTheDocumentsAreThoseThatAreNeeded(t *testing.T) {
 	roles := documented(t)
 	look := func(t *testing.T, user string) *Cluster {
 		t.Helper()
-		// A settled model, and the requests beside it.
+		// Return a model after all sources have responded, and after the requests that follow changes.
 		f := followed(t, through(t, d.address, user))
 		until(t, f, "all sources have answered", func(c *Cluster) bool { return !c.Loading() })
 		time.Sleep(2 * servicesSoon)
@@ -232,7 +232,7 @@ func TestTheRightsOfTheDocumentsAreThoseThatAreNeeded(t *testing.T) {
 	}
 }
 
-// roleKnown waits until the API server knows the rights of a user.
+// roleKnown waits until the API server applies the rights of a user.
 func roleKnown(t *testing.T, c *kube.Cluster, user string) {
 	t.Helper()
 	h, err := jobtest.Handler(c.Config, nil)

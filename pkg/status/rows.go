@@ -24,10 +24,10 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// Rows hold the fields of objects that are kept. They never change, and hold no reference to the object: the strings of a decoded object
-// are separate allocations.
+// A row holds the fields of an object that the model needs. Rows never change, and don't keep the whole object in memory, because the strings of a
+// decoded object are separate allocations.
 
-// nodeRow is a node.
+// nodeRow is the row of a node.
 type nodeRow struct {
 	name, address            string
 	roles                    []string // from its labels
@@ -112,7 +112,7 @@ func nodeAddress(n *corev1.Node) string {
 	return ""
 }
 
-// podRow is a pod.
+// podRow is the row of a pod.
 type podRow struct {
 	namespace, name, uid, node string
 	job                        string // the name of the Framework, "" of other pods
@@ -121,7 +121,7 @@ type podRow struct {
 	ended                      bool
 	cpu, memory                int64 // what it requests
 	held                       string
-	// indices are the GPUs that its annotation names, if it has no claim.
+	// indices are the GPUs that the pod's annotation names, if the pod has no claim.
 	indices []int32
 	// shown holds the fields that determine the state of a service.
 	shown string
@@ -184,7 +184,7 @@ func isolation(p *corev1.Pod) []int32 {
 	return out
 }
 
-// sliceRow is a part of the GPUs that a machine's agent publishes.
+// sliceRow is a ResourceSlice. It holds some or all of the GPUs that a machine's agent publishes.
 type sliceRow struct {
 	node    string
 	driver  string // the driver version of the GPUs
@@ -238,7 +238,7 @@ func flag(d *resourceapi.Device, name resourceapi.QualifiedName) bool {
 	return v != nil && *v
 }
 
-// claimRow holds the GPUs of a pod.
+// claimRow is an allocated ResourceClaim. It holds the GPUs of a pod.
 type claimRow struct {
 	node, pod, uid string // pod is namespace/name
 	indices        []int32
@@ -252,14 +252,14 @@ func newClaimRow(c *resourceapi.ResourceClaim) *claimRow {
 	return &claimRow{node: at.Node, pod: c.Namespace + "/" + c.Status.ReservedFor[0].Name, uid: string(uid), indices: at.Indices}
 }
 
-// eventRow is an event, and the name of the Framework that may own its pod.
+// eventRow is the row of an event, with the name of the Framework that may own the event's pod.
 type eventRow struct {
 	Event
 	uid string
 	job string
 }
 
-// objectName is the length of a Framework's name.
+// objectName is the length of the name of each Framework.
 const objectName = 32
 
 func newEventRow(e *corev1.Event) *eventRow {

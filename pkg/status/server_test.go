@@ -34,7 +34,7 @@ import (
 	"github.com/openpai/paictl/pkg/services"
 )
 
-// door is a proxy before an API server that can be shut: then it doesn't listen, and all connections break.
+// door is a proxy in front of an API server. When the door is shut, it doesn't listen, and all connections break.
 type door struct {
 	t       *testing.T
 	address string
@@ -68,7 +68,7 @@ func (d *door) shut() {
 	_ = d.server.Close()
 }
 
-// through returns a connection to a cluster by a front at an address, as a user.
+// through returns a connection to a cluster through a proxy at an address, as a user.
 func through(t *testing.T, address, user string) *kube.Cluster {
 	t.Helper()
 	path := jobtest.Kubeconfig(t, http.NotFoundHandler())
@@ -86,7 +86,7 @@ func through(t *testing.T, address, user string) *kube.Cluster {
 	return out
 }
 
-// options returns the options of a follower with the services of a cluster.
+// options returns the options of a follower that reads the services of a cluster.
 func options(tb testing.TB, c *kube.Cluster) Options {
 	tb.Helper()
 	read, err := services.Reader(c, slog.New(slog.DiscardHandler))
@@ -114,7 +114,7 @@ func followed(t *testing.T, c *kube.Cluster) *Follower {
 	return f
 }
 
-// until waits for a model that fits.
+// until waits for a model for which fits returns true, and returns the model.
 func until(t *testing.T, f *Follower, what string, fits func(*Cluster) bool) *Cluster {
 	t.Helper()
 	late := time.NewTimer(2 * time.Minute)
@@ -155,7 +155,7 @@ func (c *Cluster) jobNamed(title string) *Job {
 	return nil
 }
 
-// world is a real API server. The objects that tests create are removed at the end.
+// world is a real API server. Objects that tests create are removed at the end of each test.
 type world struct {
 	t *testing.T
 	*kube.Cluster
@@ -208,7 +208,7 @@ func (w *world) slice(node string, gpus int) {
 	})
 }
 
-// job makes a Framework, and returns its name.
+// job creates a Framework and returns its name.
 func (w *world) job(user, name string) string {
 	w.t.Helper()
 	object := v1.ObjectName(user, name)
@@ -237,7 +237,7 @@ func (w *world) forget(object string) {
 	}
 }
 
-// pod makes a pod of a job on a node, with a claim of GPUs there.
+// pod creates a pod of a job on a node, and a claim of the given GPUs of that node.
 func (w *world) pod(object, node string, gpus ...int32) *corev1.Pod {
 	w.t.Helper()
 	pods := w.Client.CoreV1().Pods(kube.JobNamespace)
@@ -321,7 +321,7 @@ func TestNamesThatAreUsedAgainAreOthers(t *testing.T) {
 	}
 	was := until(t, f, "the job's first pod", func(c *Cluster) bool { return has(c, 0) })
 
-	// The pod's claim stays for a while when its pod is gone, and another pod has the name.
+	// The claim still exists for a while after its pod was deleted, although another pod has the same name.
 	now := int64(0)
 	require.NoError(t, w.Client.CoreV1().Pods(first.Namespace).Delete(t.Context(), first.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}))
 	w.pod(object, "again-1", 1)
@@ -378,7 +378,7 @@ func TestAnAPIServerThatIsAwayLeavesTheLastModelWithItsAge(t *testing.T) {
 	assert.Equal(t, LevelCritical, c.Verdict.Level)
 	require.Len(t, c.Verdict.Problems, 1, "%+v", c.Verdict.Problems)
 
-	// Changes during that time are seen afterwards, including removals.
+	// The follower sees changes of that time afterwards, including removals.
 	w.forget(object)
 	w.job("away", "other")
 	w.node("away-1", condition(corev1.ConditionFalse, "KubeletNotReady", "container runtime is down"))
@@ -405,7 +405,7 @@ func TestAnAPIServerThatIsAwayLeavesTheLastModelWithItsAge(t *testing.T) {
 	assert.Equal(t, "kubelet not ready: container runtime is down", c.machineNamed("away-1").Message)
 }
 
-// An API server may forget which changes someone hasn't seen yet, and cut watches off at any time.
+// An API server may discard changes that a watch hasn't seen yet, and may end watches at any time.
 func TestWhatWatchesMissedIsListed(t *testing.T) {
 	w := newWorld(t)
 	h, err := jobtest.Handler(w.Config, nil)
@@ -494,7 +494,7 @@ func TestPeopleWithFewRightsSeeWhatTheyMay(t *testing.T) {
 	assert.Empty(t, stranger.Jobs)
 }
 
-// once returns the model of a cluster when all of its sources have responded, however slow the machine is.
+// once returns the model of a cluster after all sources have responded, however slow the test machine is.
 func once(t *testing.T, c *kube.Cluster) (*Cluster, error) {
 	t.Helper()
 	o := options(t, c)
@@ -513,7 +513,7 @@ func TestOnceSaysWhyNothingIsKnown(t *testing.T) {
 	assert.Equal(t, LevelCritical, c.Verdict.Level)
 }
 
-// A web server or a load balancer at the address responds with 404 to each request.
+// A web server or a load balancer at the address responds to each request with 404.
 func TestAServerThatIsNoAPIServerIsNotHealthy(t *testing.T) {
 	d := newDoor(t, http.NotFoundHandler())
 	c, err := once(t, through(t, d.address, ""))
@@ -537,7 +537,7 @@ func TestOnceSaysThatAServerHangs(t *testing.T) {
 	require.ErrorContains(t, err, "has not answered in 1ms")
 }
 
-// platformed returns the services of the platform, with fixed responses.
+// platformed returns the platform's services with fixed responses.
 func platformed(t *testing.T, w *world) jobtest.Services {
 	t.Helper()
 	return jobtest.Services{

@@ -10,7 +10,7 @@ import (
 // linger is how long a Shared follows a cluster after its last reader has left.
 const linger = time.Minute
 
-// Shared lets many readers share one follower. It follows the cluster while it has readers, and a minute longer.
+// Shared lets many readers share one follower. The follower runs while it has readers, and for another minute after the last reader has left.
 type Shared struct {
 	// Open creates a follower.
 	Open func() (*Follower, error)
@@ -46,7 +46,7 @@ func (s *Shared) Run(ctx context.Context) error {
 	return nil
 }
 
-// join returns the running follower, and starts one if none runs. leave must be called afterwards.
+// join returns the running follower, and starts a follower if none runs. The caller must call leave afterwards.
 func (s *Shared) join() (*leader, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +108,7 @@ func (s *Shared) leave(l *leader) {
 	})
 }
 
-// next returns the newest model, and a channel that is closed when there is a newer one.
+// next returns the newest model, and a channel that is closed when a newer model exists.
 func (s *Shared) next(l *leader) (*Cluster, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +127,7 @@ func (s *Shared) Read(ctx context.Context) (*Cluster, error) {
 	return c, err
 }
 
-// loaded waits for the first complete model.
+// loaded returns the first model in which no source is loading, or the model at the end of Options.Patience.
 func (s *Shared) loaded(ctx context.Context, l *leader) (*Cluster, <-chan struct{}, error) {
 	late := time.NewTimer(l.o.Patience)
 	defer late.Stop()
@@ -148,7 +148,8 @@ func (s *Shared) loaded(ctx context.Context, l *leader) (*Cluster, <-chan struct
 	}
 }
 
-// Follow passes the current model to give, and then each newer one, at most one per pause, until ctx ends or give returns an error.
+// Follow passes the current model to give, and then the newest model after each change, at most once per pause. It returns when ctx ends or give
+// returns an error.
 func (s *Shared) Follow(ctx context.Context, pause time.Duration, give func(*Cluster) error) error {
 	l, err := s.join()
 	if err != nil {

@@ -84,7 +84,7 @@ func (f *Follower) answered() {
 	}
 }
 
-// silent records that the API server doesn't respond. Watches that may hang on a dead connection are closed.
+// silent records that the API server doesn't respond. It restarts the watches, because they may hang on a dead connection.
 func (f *Follower) silent(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -142,7 +142,7 @@ func (f *Follower) down(k *kind, err error) {
 	f.stir()
 }
 
-// startingFor is how long an API server that has just started may reject requests that it allows later, after it has read its roles.
+// startingFor is how long an API server that has just started may reject permitted requests, because it hasn't read its roles yet.
 const startingFor = 30 * time.Second
 
 var errStarting = errors.New("the API server has just started")
@@ -152,7 +152,7 @@ func (f *Follower) starting(err error) bool {
 	return isRefused(err) && !f.heard.IsZero() && !f.lostAt.IsZero() && f.now().Sub(f.lostAt) < startingFor
 }
 
-// nowSources returns the current states of all sources and whether they have changed. The caller holds the lock.
+// nowSources returns the current states of all sources, and reports whether they have changed. The caller holds the lock.
 func (f *Follower) nowSources(now time.Time) ([]Source, bool) {
 	var out []Source
 	news := false
@@ -177,8 +177,8 @@ func (f *Follower) nowSources(now time.Time) ([]Source, bool) {
 	return out, news
 }
 
-// grace is how long a watch may be interrupted before that is reported: connections end regularly, and the next watch
-// begins at once.
+// grace is how long a watch may be interrupted before the interruption is reported. Connections end regularly, and then the next watch begins at
+// once.
 const grace = 3 * time.Second
 
 func (f *Follower) source(name string) Source {
@@ -190,8 +190,8 @@ func (f *Follower) source(name string) Source {
 	return f.watchedSource(name)
 }
 
-// watchedSource returns the state of a source that consists of several watched kinds. While some kinds are loading, its
-// message is about the others.
+// watchedSource returns the state of a source that consists of several watched kinds. While some kinds are loading, the message is about the other
+// kinds.
 func (f *Follower) watchedSource(name string) Source {
 	var refused, failing, loading []string
 	var reason error
@@ -254,7 +254,7 @@ func (f *Follower) watchedSource(name string) Source {
 	return s
 }
 
-// refusal returns an explanation if the credential is invalid, or "" if the user only doesn't have the permission.
+// refusal returns an explanation if the API server rejects the credentials, or "" if the user only doesn't have the permission.
 func refusal(err error) string {
 	if apierrors.IsUnauthorized(err) {
 		return ": the API server doesn't accept these credentials"
@@ -262,7 +262,7 @@ func refusal(err error) string {
 	return ""
 }
 
-// away marks a source as not available because the API server doesn't respond.
+// away returns a source with the explanation that the API server doesn't respond.
 func (f *Follower) away(s Source) Source {
 	err := f.cluster.Explain(f.lost)
 	s.Message, s.Hint = err.Error(), hint.Of(err)
@@ -295,13 +295,13 @@ func (f *Follower) askedSource(a *asker) Source {
 	return s
 }
 
-// AbsentError is the error of Options.Services for a cluster without the source that it reads.
+// AbsentError is the error that Options.Services returns if the cluster doesn't have the services' source.
 type AbsentError struct{ Err error }
 
 func (e *AbsentError) Error() string { return e.Err.Error() }
 func (e *AbsentError) Unwrap() error { return e.Err }
 
-// absent explains that a cluster doesn't have a source. ok is false if err is about another problem.
+// absent returns a message and a remedy if err means that the cluster doesn't have a source. Otherwise ok is false.
 func absent(err error) (message, remedy string, ok bool) {
 	var none *web.NoneError
 	var missing *AbsentError

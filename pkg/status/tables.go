@@ -15,8 +15,8 @@ import (
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// tables are all rows, the indices between them, and the parts of the last model with marks for parts that must be rebuilt. The follower's lock
-// guards them.
+// tables holds all rows, the indices of these rows, and the parts of the last model, and marks the parts that must be rebuilt. The follower's lock
+// guards tables.
 type tables struct {
 	nodes  map[string]*nodeRow
 	pods   map[string]*podRow
@@ -32,7 +32,7 @@ type tables struct {
 
 	podsKnown, nodesKnown bool
 
-	// layout has the configured machines; nil if no configuration is known.
+	// layout holds the configured machines; nil if no configuration is known.
 	layout map[string]*layoutRow
 	// The last responses of the platform's services.
 	queue    *schedulerapi.Queue
@@ -58,7 +58,7 @@ type tables struct {
 	ownerList   []VirtualCluster
 }
 
-// layoutRow is a machine of the configuration.
+// layoutRow is the row of a configured machine.
 type layoutRow struct {
 	address, sku string
 	roles        []string
@@ -89,7 +89,7 @@ func newTables() *tables {
 	}
 }
 
-// index holds sets of keys.
+// index maps an object to the set of keys of the rows that belong to this object.
 type index map[string]map[string]struct{}
 
 func (x index) add(of, key string) {
@@ -179,7 +179,7 @@ func (b *tables) claimChanged(key string, was, is *claimRow) {
 
 func (b *tables) jobChanged(key string, was, is *job.Brief) {
 	b.dirtyJobs.Insert(key)
-	// The owner of a GPU is shown by the job's name, which appears and disappears with the job.
+	// Models show the owner of a GPU by the name of the job, so they change when the job appears or disappears.
 	if was == nil || is == nil || was.Job.UID != is.Job.UID {
 		for pod := range b.podsOfJob[key] {
 			if node := b.pods[pod].node; node != "" {
@@ -206,14 +206,14 @@ func trimEvents(events map[string]*eventRow) []string {
 	return keys
 }
 
-// newest selects the events that a model may show while a long list is being read.
+// newest selects the events that a model may show, while a long list of events is being read.
 type newest struct {
 	mu    sync.Mutex
 	times map[string]time.Time // by UID: a recurring event counts once
 	floor time.Time            // more than enough events are newer
 }
 
-// has reports whether an event may be shown.
+// has reports whether an event may be shown, and remembers the event.
 func (n *newest) has(uid string, at time.Time) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -233,7 +233,7 @@ func (n *newest) has(uid string, at time.Time) bool {
 	return true
 }
 
-// reset forgets all times: later events may be older, if the API server was restored from a backup.
+// reset forgets all times, because later events may be older if the API server was restored from a backup.
 func (n *newest) reset() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -248,7 +248,7 @@ func (b *tables) knowPods() {
 	}
 }
 
-// knowNodes records that the list of nodes is known: configured machines that aren't in it are outside.
+// knowNodes records that the list of nodes is known. From then on, configured machines that aren't in the list are outside the cluster.
 func (b *tables) knowNodes() {
 	if !b.nodesKnown {
 		b.nodesKnown, b.dirtyAll = true, true
@@ -280,7 +280,7 @@ func (b *tables) setLayout(l map[string]*layoutRow) {
 	}
 }
 
-// setUse stores measurements, and deletes the measurements of machines that no longer have any.
+// setUse replaces the measurements of GPUs and the expiry of certificates. Machines without new measurements lose the old measurements.
 func (b *tables) setUse(use map[string]map[int32]*Use, expires map[string]expiry) {
 	for node := range b.use {
 		b.dirtyMachines.Insert(node)
@@ -303,7 +303,7 @@ func platformPods(namespaces sets.Set[string], was, is *podRow) bool {
 	return was == nil || is == nil || was.shown != is.shown
 }
 
-// titleOf returns the name of a Framework's job.
+// titleOf returns the title of a Framework's job, or other if the title isn't known.
 func (b *tables) titleOf(object, other string) string {
 	brief := b.jobs[object]
 	if brief == nil || strings.HasSuffix(brief.Title(), "/"+object) {

@@ -37,12 +37,12 @@ func (n *Counts) countJob(j *Job, now time.Time) {
 	}
 }
 
-// rank orders levels, the worst first.
+// rank returns the position of a level in the order of severity. The worst level is 0.
 func rank(level string) int {
 	return slices.Index([]string{LevelCritical, LevelWarning, LevelUnknown, LevelOK}, level)
 }
 
-// CompareAlerts orders alerts: the worst first, then the newest.
+// CompareAlerts orders alerts: silenced alerts last, then the worst first, then the newest first.
 func CompareAlerts(a, b Alert) int {
 	silent := func(x Alert) int {
 		if x.Silenced {
@@ -53,7 +53,7 @@ func CompareAlerts(a, b Alert) int {
 	return cmp.Or(cmp.Compare(silent(a), silent(b)), cmp.Compare(rank(a.Level()), rank(b.Level())), b.Since.Compare(a.Since), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Summary, b.Summary))
 }
 
-// Level returns the alert's severity as a level. Rules of other authors may use any text.
+// Level returns the alert's severity as a level. Rules of other authors may use any text as severity, which counts as a warning.
 func (a *Alert) Level() string {
 	switch a.Severity {
 	case "critical", "page", "error":
@@ -64,7 +64,7 @@ func (a *Alert) Level() string {
 	return LevelWarning
 }
 
-// folder collects problems, and merges problems of the same kind into one with a count.
+// folder collects problems, and merges problems of the same kind into one problem with a count.
 type folder struct {
 	problems []Problem
 	at       map[string]int // by the key of equal problems
@@ -80,7 +80,7 @@ func (f *folder) add(same string, p Problem) {
 	f.problems = append(f.problems, p)
 }
 
-// found adds a finding about a machine.
+// found adds a finding about a machine as a problem.
 func (f *folder) found(same, machine string, c *checks.Finding) {
 	level := map[string]string{checks.Error: LevelCritical, checks.Warning: LevelWarning}
 	f.add(same, Problem{Level: level[c.Severity], Kind: "machine", Name: machine, Message: c.Message, Hint: c.Remedy})
@@ -115,7 +115,7 @@ func judge(c *Cluster) Verdict {
 	return v
 }
 
-// judgeSources adds the sources that can't be read. Sources that fail for the same reason as Kubernetes are omitted.
+// judgeSources adds the sources that can't be read. It omits sources that fail for the same reason as the API server.
 func judgeSources(f *folder, sources []Source) {
 	told := ""
 	for i := range sources {

@@ -17,9 +17,9 @@ import (
 type kind struct {
 	name   string // in the plural, for people
 	source string
-	// optional: this user may not have the permission, and then nothing is reported as missing.
+	// optional means that this user may not have the permission to read the kind. In that case no error is reported.
 	optional bool
-	// named: the keys of its rows are names without the namespace.
+	// named means that the keys of the kind's rows are names without the namespace.
 	named bool
 	reset func() // called when a list is complete, and when the connection is lost; may be nil
 	after func() // called after all changes of an event or a list, with the lock held; may be nil
@@ -37,9 +37,9 @@ type kind struct {
 	err    error     // why it isn't live
 }
 
-// follow connects a kind to its source. row converts an object to a row; a nil row is ignored. set stores a row, or removes it if the row
-// is nil, and is called with the lock held. After a broken connection the objects are listed again: the API server may have been restored
-// from a backup.
+// follow connects a kind to its source. row converts an object to a row; a nil row is ignored. set stores a row, or removes it if the row is nil,
+// and is called with the lock held. After a broken connection the objects are listed again, because the API server may have been restored from a
+// backup.
 func follow[O runtime.Object, R any](f *Follower, k *kind, from watch.Source, row func(O) *R, set func(key string, is *R)) *kind {
 	k.store = watch.New(watch.Options[O, *R]{
 		Name: k.name, Source: from, Namespaces: !k.named, Relist: true,
@@ -81,7 +81,7 @@ func follow[O runtime.Object, R any](f *Follower, k *kind, from watch.Source, ro
 	return k
 }
 
-// isRefused reports whether the API server rejects the request of this user: because it doesn't know the user, or because the user isn't allowed.
+// isRefused reports whether the API server rejects the request because it doesn't know this user, or because the user isn't allowed to send it.
 func isRefused(err error) bool { return watch.Refused(err) }
 
 // isSilence reports whether the API server didn't respond at all.

@@ -22,7 +22,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// The API server's proxy removes passwords, so programs that need one are reached by their pods.
+// The API server's proxy removes passwords, so requests to programs that need a password are sent to their pods.
 func TestWhatWantsAPasswordIsReachedByItsPod(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()

@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Alert is a firing alert.
+// Alert is a firing alert, as Alertmanager returns it.
 type Alert struct {
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
@@ -42,31 +42,32 @@ const (
 	LabelVC   = "vc"
 )
 
-// Heartbeat is the alert that always fires: if it is missing, alerts don't arrive. Users don't need to see it.
+// Heartbeat is the alert that always fires. If it is missing, no alerts arrive. Clients hide this alert from users.
 const Heartbeat = "Heartbeat"
 
-// ErrAway is the error if Alertmanager doesn't respond, and ErrNone is the error of a client without an Alertmanager. In both cases, the client
-// doesn't know which alerts fire.
+// ErrAway means that Alertmanager doesn't respond. ErrNone means that the cluster has no Alertmanager. In both cases, the client doesn't know which
+// alerts fire.
 var (
 	ErrAway = errors.New("Alertmanager doesn't answer") //nolint:staticcheck // it is a name
 	ErrNone = errors.New("there is no Alertmanager to ask")
 )
 
 const (
-	// askTime limits a request, maxBytes a response, and keepFor is how long a response is reused for other callers.
+	// askTime is the time limit of a request, maxBytes is the maximum size of a response, and keepFor is how long a response is reused for other
+	// callers.
 	askTime  = 10 * time.Second
 	maxBytes = 32 << 20
 	keepFor  = 5 * time.Second
 )
 
-// Options define the connection to Alertmanager.
+// Options defines the connection to Alertmanager.
 type Options struct {
 	// URL is the address of Alertmanager; empty if the cluster has no Alertmanager, or Send is set.
 	URL string
 	// Send sends a request to the API of Alertmanager, and returns the status and the body of the response; nil means that requests are sent to
 	// URL.
 	Send func(ctx context.Context, method, path string, query url.Values, body []byte) (status int, answer []byte, err error)
-	// Password reads its password. It is nil if there is no password.
+	// Password reads Alertmanager's password; nil if there is no password.
 	Password func() (secret.String, error)
 	Now      func() time.Time // nil is time.Now
 	// Failed is called with the reason if Alertmanager doesn't respond.
@@ -118,7 +119,7 @@ func (c *Client) All(ctx context.Context) ([]Alert, error) {
 	return c.have, c.err
 }
 
-// forget makes the next call of All query Alertmanager.
+// forget discards the stored response, so that the next call of All sends a request to Alertmanager.
 func (c *Client) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -136,7 +137,7 @@ func (c *Client) ask(ctx context.Context) ([]Alert, error) {
 	return slices.DeleteFunc(out, func(a Alert) bool { return a.Labels["alertname"] == Heartbeat }), nil
 }
 
-// call sends a request to one part of the API, and decodes the response into out, unless out is nil.
+// call sends a request to a path of the API. If out isn't nil, call decodes the response into out.
 func (c *Client) call(ctx context.Context, method, path string, query url.Values, body []byte, out any) error {
 	if c.send == nil {
 		return ErrNone

@@ -12,7 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// inside sends requests without the proxies of the environment, and doesn't follow redirects with the password.
+// inside is the HTTP client for services in the cluster. It ignores the proxies of the environment, and doesn't follow redirects, because these
+// would receive the password.
 var inside = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 

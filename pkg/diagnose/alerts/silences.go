@@ -18,7 +18,7 @@ type Matcher struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 	Regex bool   `json:"isRegex"`
-	// Equal is false if the label must not match; older versions of Alertmanager omit it.
+	// Equal is false if the matcher selects alerts whose label doesn't match. Older versions of Alertmanager omit it.
 	Equal *bool `json:"isEqual,omitempty"`
 }
 
@@ -45,7 +45,7 @@ type Silence struct {
 	} `json:"status,omitzero"`
 }
 
-// ErrNoSilence is the error if Alertmanager doesn't have a silence.
+// ErrNoSilence means that Alertmanager doesn't know a silence.
 var ErrNoSilence = errors.New("the silence is not found")
 
 // InvalidError explains why Alertmanager rejects a silence.
@@ -54,10 +54,10 @@ type InvalidError struct{ Said string }
 // Error implements error.
 func (e *InvalidError) Error() string { return "Alertmanager refuses it: " + e.Said }
 
-// longest is how many bytes of Alertmanager's message an error shows.
+// longest is the maximum number of bytes of Alertmanager's message in an error.
 const longest = 500
 
-// said returns the message of a rejected request, which Alertmanager writes as a JSON string.
+// said returns the message of a rejected request. Alertmanager writes it as a JSON string.
 func said(answer []byte) string {
 	var text string
 	if json.Unmarshal(answer, &text) != nil {
@@ -67,7 +67,7 @@ func said(answer []byte) string {
 	return strings.ToValidUTF8(text[:min(len(text), longest)], "")
 }
 
-// silenceID matches an id: any other text would be another path of the API.
+// silenceID matches valid IDs of silences. Any other text could lead to another path of the API.
 var silenceID = regexp.MustCompile(`^[0-9a-fA-F-]{1,64}$`)
 
 // Silences returns the silences that are active or pending, sorted by their end.
@@ -81,7 +81,7 @@ func (c *Client) Silences(ctx context.Context) ([]Silence, error) {
 	return all, nil
 }
 
-// oneSilence is the beginning of a silence's path.
+// oneSilence is the beginning of the API path of a silence.
 const oneSilence = "silence/"
 
 // Silence returns one silence, even if it has ended.

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fake responds like Alertmanager, and rejects all other requests.
+// fake returns a client whose Alertmanager gives the given responses and rejects all other requests. It also returns the list of received requests.
 func fake(t *testing.T, answers map[string]string) (*Client, *[]string) {
 	t.Helper()
 	asked := &[]string{}

@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/templates"
 )
 
-// The alerts of Prometheus watch the same facts, and can't read Go's constants.
+// Prometheus' alerts check the same facts, but can't use Go's constants.
 func TestAlertsHaveTheLimitsOfTheChecks(t *testing.T) {
 	expressions := map[string]string{}
 	for _, file := range []string{"certificates", "disks"} {

@@ -11,8 +11,8 @@ import (
 )
 
 // Minimum numbers of days until certificates expire. A kubelet renews its certificates at the latest when a tenth of their lifetime is left, which
-// is 36 days of a year, and paictl's timer renews the certificates of the control plane 60 days before they expire: with fewer days than these,
-// renewal doesn't work. The alerts CertificateExpires and CertificateExpiresSoon have the same limits.
+// is 36 days of a year, and paictl's timer renews the certificates of the control plane 60 days before they expire. If fewer days are left, renewal
+// doesn't work. The alerts CertificateExpires and CertificateExpiresSoon have the same limits.
 const (
 	CertificateWarning = 30
 	CertificateProblem = 7
@@ -35,7 +35,7 @@ type Certificate struct {
 	SelfSigned bool      `json:"selfSigned,omitempty"`
 	CA         bool      `json:"ca,omitempty"`
 	Expires    time.Time `json:"expires"`
-	// Days is the number of days until it expires, rounded down; negative if it has expired.
+	// Days is the number of days until the certificate expires, rounded down; negative if it has expired.
 	Days    int  `json:"days"`
 	Expired bool `json:"expired,omitempty"`
 	left    time.Duration
@@ -62,13 +62,13 @@ func ReadCertificate(host, name string, data []byte, now time.Time) Certificate 
 	return c
 }
 
-// NewCertificate returns a certificate if only its name and its expiry are known.
+// NewCertificate returns a certificate of which only the name and the expiry are known.
 func NewCertificate(name string, expires, now time.Time) *Certificate {
 	left := expires.Sub(now)
 	return &Certificate{Name: name, Expires: expires.UTC(), Days: int(left.Hours() / 24), Expired: left <= 0, left: left}
 }
 
-// Left formats for people how long it is still valid: in days, or in hours or minutes on its last day.
+// Left returns the remaining validity for people, in days, or in hours or minutes on the last day.
 func (c *Certificate) Left() string {
 	switch {
 	case c.Expired:
@@ -81,7 +81,8 @@ func (c *Certificate) Left() string {
 	return plural.Of(int(c.left.Minutes()), "minute")
 }
 
-// Judge returns nil for a certificate that is valid for long enough. The name may be empty, if only the time is known.
+// Judge returns a finding if the certificate can't be read or expires too soon, and otherwise nil. The name may be empty if only the expiry is
+// known.
 func (c *Certificate) Judge() *Finding {
 	called := "the certificate " + c.Name
 	if c.Name == "" {
@@ -105,7 +106,7 @@ func (c *Certificate) Judge() *Finding {
 	return &f
 }
 
-// RenewedBy returns the program that renews it.
+// RenewedBy returns the program or the command that renews the certificate.
 func (c *Certificate) RenewedBy() string {
 	switch {
 	case c.SelfSigned:

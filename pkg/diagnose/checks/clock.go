@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	// MaxSkew is the largest difference between a machine's clock and the others'. Beyond it, etcd,
-	// leases and tokens fail; k0sctl uses the same limit.
+	// MaxSkew is the maximum difference between a machine's clock and the clocks of the other machines. If the difference is larger, etcd, leases
+	// and tokens fail. k0sctl uses the same limit.
 	MaxSkew = 30 * time.Second
-	// MaxLead is how far the operator's clock may be behind the machines': kubeadm backdates its
+	// MaxLead is how far the operator's clock may be behind the machines' clocks. The limit is five minutes, because kubeadm backdates its
 	// certificates by five minutes.
 	MaxLead = 5 * time.Minute
 )
@@ -21,8 +21,8 @@ type Clock struct {
 	Says, Asked, Answered time.Time
 }
 
-// reading is how far a host's clock is ahead of the operator's clock: between least and most, since the host read its clock at some time between
-// the request and the response.
+// reading is how far a host's clock is ahead of the operator's clock. The value is between least and most, because the host read its clock at some
+// time between the request and the response.
 type reading struct {
 	of          *Clock
 	least, most time.Duration
@@ -30,8 +30,7 @@ type reading struct {
 
 func (r reading) middle() time.Duration { return (r.least + r.most) / 2 }
 
-// ahead returns by how much r is at least ahead of o. It is negative if r is behind, and 0 if the
-// readings are too uncertain.
+// ahead returns by how much r is at least ahead of o. The result is negative if r is behind o, and 0 if the readings are too uncertain.
 func (r reading) ahead(o reading) time.Duration {
 	switch {
 	case r.least > o.most:
@@ -42,8 +41,8 @@ func (r reading) ahead(o reading) time.Duration {
 	return 0
 }
 
-// Clocks compares each clock with the median of all. A slow response widens a reading, so it never causes a finding. The finding about the
-// operator's clock has no host.
+// Clocks compares each clock with the median of all clocks. A slow response only makes a reading less precise, so it never causes a finding. The
+// finding about the operator's clock has no host.
 func Clocks(all []Clock) []Finding {
 	var rs []reading
 	for i := range all {
@@ -76,8 +75,8 @@ func Clocks(all []Clock) []Finding {
 	return out
 }
 
-// median returns the median reading. For an even number of readings, it returns the middle reading that is nearer to the operator's clock, so that
-// one of two machines is right.
+// median returns the median reading. For an even number of readings, it returns the one of the two middle readings that is nearer to the operator's
+// clock, so that of two machines one counts as right.
 func median(rs []reading) reading {
 	rs = slices.Clone(rs)
 	slices.SortStableFunc(rs, func(a, b reading) int { return int(max(-1, min(1, a.middle()-b.middle()))) })
@@ -88,7 +87,7 @@ func median(rs []reading) reading {
 	return low
 }
 
-// TimeServices returns the units of programs that synchronize the clock. paictl starts the first unit.
+// TimeServices returns the units of programs that synchronize the clock. If none runs, paictl starts the first installed unit.
 func TimeServices() []string {
 	return []string{"systemd-timesyncd", "chrony", "chronyd", "ntp", "ntpd", "ntpsec", "openntpd", "phc2sys", "ptp4l"}
 }
@@ -102,7 +101,8 @@ type TimeSync struct {
 	Apt            bool // the machine has it
 }
 
-// Judge returns nil if a service synchronizes the clock. If clocks drift apart, a cluster fails only some time after it was created.
+// Judge returns nil if a service synchronizes the clock. Without such a service, a new cluster works at first, and fails when its clocks have
+// drifted apart.
 func (s *TimeSync) Judge() *Finding {
 	var f Finding
 	running := s.Running

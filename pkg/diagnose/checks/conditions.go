@@ -8,8 +8,8 @@ const (
 	ConditionNextBoot      = "GPUDriverMissingAtNextBoot"
 )
 
-// Condition reports whether a condition of a node is bad if it is true, and returns the remedy. It knows the conditions of Kubernetes, of paictl's
-// agents, and of node-problem-detector. Other programs set other conditions, and some of these are good.
+// Condition returns the remedy for a condition of a node, and reports whether the condition is bad if it is true. It knows the conditions of
+// Kubernetes, of paictl's agents, and of node-problem-detector. All other conditions count as good, because other programs also set good conditions.
 func Condition(kind string) (remedy string, bad bool) {
 	switch {
 	case kind == "DiskPressure":

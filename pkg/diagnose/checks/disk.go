@@ -25,12 +25,12 @@ type Filesystem struct {
 	Point              string
 	Size, Free         int64 // KiB
 	Inodes, FreeInodes int64 // 0 if it has no limit for them
-	// Paths are the folders on it that a script checked.
+	// Paths are the folders on this file system that a script checked.
 	Paths []string
 }
 
-// Filesystems parses the rows "path mountpoint KiB free-KiB device inodes free-inodes", and returns each file system once: one device may be mounted
-// in many places.
+// Filesystems parses the rows "path mountpoint KiB free-KiB device inodes free-inodes". It returns each file system once, because a device may be
+// mounted in many places.
 func Filesystems(rows [][]string) []*Filesystem {
 	var out []*Filesystem
 	by := map[string]*Filesystem{}
@@ -76,7 +76,7 @@ func (f *Filesystem) Room() (out []Finding) {
 	return out
 }
 
-// Holds returns findings if the file system doesn't have the free space that paths need.
+// Holds returns findings if the file system doesn't have the free space and the free inodes that paths need.
 func (f *Filesystem) Holds(kib, inodes int64, paths []string) (out []Finding) {
 	if f.Inodes > 0 && f.FreeInodes < inodes {
 		out = append(out, problem("inodes", f.moreInodes(), "%s has %d inodes free, but needs %d, for %s", f.Point, f.FreeInodes, inodes, strings.Join(paths, ", ")))
@@ -95,7 +95,7 @@ func (f *Filesystem) moreInodes() string {
 	return fmt.Sprintf("delete small files there (du -x --inodes --max-depth=3 %s | sort -n shows the folders with most), or give it a file system with more inodes", f.Point)
 }
 
-// room returns a severity if too little of a total is free, otherwise "", also for an unknown total.
+// room returns a severity if too little of a total is free. Otherwise, or if the total is unknown, it returns "".
 func room(free, all int64) string {
 	switch {
 	case all <= 0:
@@ -108,7 +108,7 @@ func room(free, all int64) string {
 	return ""
 }
 
-// Size formats KiB for people.
+// Size formats a number of KiB with a suitable unit.
 func Size(kib int64) string {
 	switch {
 	case kib < 10<<10:

@@ -20,13 +20,13 @@ type Finding struct {
 	// Evidence is the observation, quoted verbatim if it is a message of another program.
 	Evidence string `json:"evidence,omitempty"`
 	Remedy   string `json:"remedy,omitempty"`
-	// By is the id of preflight's check that reports it; Check is the same, or narrower.
+	// By is the ID of the preflight check that reports the finding. Check is the same ID or a more specific one.
 	By string `json:"-"`
 	// Advice means that a run can continue despite the finding.
 	Advice bool `json:"-"`
-	// Fix is shell code for --fix that repairs it safely; empty if a person must decide.
+	// Fix is shell code that repairs the problem safely with --fix. It is empty if a person must decide.
 	Fix string `json:"-"`
-	// Fixable reports whether --fix would repair it.
+	// Fixable reports whether --fix would repair the problem.
 	Fixable bool `json:"fixable,omitempty"`
 }
 
@@ -38,7 +38,7 @@ func (f *Finding) Text() string {
 	return f.Message + ": " + f.Evidence
 }
 
-// FixedBy returns the finding with shell code that repairs it.
+// FixedBy returns the finding with shell code that repairs the problem.
 func (f Finding) FixedBy(shell string) Finding {
 	f.Fix, f.Fixable = shell, true
 	return f

@@ -17,8 +17,8 @@ func GPUs(f *layout.Facts, sku string, gpu *layout.GPU, managed bool) []Finding 
 		listed = gpu.Count
 	}
 	bus, driver := len(f.PCIGPUs), len(f.NVIDIA)
-	// A display adapter of a server counts as a GPU on the bus. Only NVIDIA's driver can distinguish them; without it, NVIDIA's devices
-	// count.
+	// A display adapter of a server counts as a GPU on the bus. Only NVIDIA's driver can tell a display adapter from a GPU. Without the driver,
+	// NVIDIA's devices on the bus count.
 	unlisted := driver
 	if managed && driver == 0 && f.Driver == "" && f.DriverError == "" {
 		unlisted = len(f.NVIDIADevices())
@@ -40,7 +40,8 @@ func GPUs(f *layout.Facts, sku string, gpu *layout.GPU, managed bool) []Finding 
 	return nil
 }
 
-// Driver judges NVIDIA's driver of a machine by the findings of gpudriver. A driver that they accept may still fail.
+// Driver converts gpudriver's findings about a machine's NVIDIA driver. Even a driver without such findings may fail: then the finding is the
+// driver's error.
 func Driver(f *layout.Facts, findings []gpudriver.Finding) (out []Finding) {
 	if len(findings) == 0 && f.DriverError != "" {
 		one := problem("gpu-driver", "on the machine: nvidia-smi, dmesg | grep -i nvrm; a reboot loads a replaced driver; paictl node driver upgrade installs another", "NVIDIA's driver doesn't answer")

@@ -1,10 +1,10 @@
 package checks
 
-// Setting is a kernel setting in a file.
+// Setting is a kernel setting, and the file that contains it.
 type Setting struct{ Name, Value, File string }
 
-// Overridden reports settings that other files change at boot, because systemd reads them after ours. later are those settings, want the values that
-// the cluster needs.
+// Overridden reports settings that other files change at boot, because systemd reads those files after ours. later are the settings in those files,
+// want the values that the cluster needs, and ours is the name of our file.
 func Overridden(later []Setting, want map[string]string, ours string) (out []Finding) {
 	for _, x := range later {
 		if x.Value != want[x.Name] {

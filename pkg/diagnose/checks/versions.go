@@ -6,8 +6,8 @@ import "k8s.io/apimachinery/pkg/util/version"
 // https://kubernetes.io/releases/version-skew-policy/
 const KubeletsBehind = 3
 
-// Kubelet judges a kubelet's version against its API server's. It returns nil for versions that can't be parsed, such as the empty one
-// of a new node.
+// Kubelet compares a kubelet's version with the version of its API server. It returns nil for versions that can't be parsed, such as the empty
+// version of a new node.
 func Kubelet(node, kubelet, server string) *Finding {
 	has, err1 := version.ParseGeneric(kubelet)
 	api, err2 := version.ParseGeneric(server)

@@ -38,7 +38,7 @@ import (
 
 var now = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 
-// patient returns a healthy cluster of the masters m1 … and the workers w1 ….
+// patient returns a healthy cluster with the masters m1, m2 … and the workers w1, w2 ….
 func patient(t *testing.T, masters, workers int, objects ...runtime.Object) *Cluster {
 	t.Helper()
 	layoutOf := config.Cluster{Dir: t.TempDir()}
@@ -91,7 +91,7 @@ func named(t *testing.T, id string) *Check {
 	return Checks()[at]
 }
 
-// ask runs one check, and returns the findings that are worse than ok as "verdict where: message -> remedy".
+// ask runs one check, and returns its warnings and problems in the form "verdict where: message -> remedy".
 func ask(t *testing.T, c *Cluster, id string) (out []string) {
 	t.Helper()
 	check := named(t, id)
@@ -107,7 +107,7 @@ func ask(t *testing.T, c *Cluster, id string) (out []string) {
 	return out
 }
 
-// onMachines returns the checks that only need the machines' output.
+// onMachines returns the IDs of the checks that only need the machines' output.
 func onMachines() (ids []string) {
 	for _, c := range Checks() {
 		if c.Needs&^(Machines|Managed) == 0 && c.ID != "api-server" {
@@ -163,7 +163,7 @@ func contained(c *Cluster) *Cluster {
 	return c
 }
 
-// outside returns a cluster in which a machine isn't a member. The machine has no parts of a member.
+// outside changes a cluster so that one machine isn't a member and has no programs or settings of a member, and returns the cluster.
 func outside(c *Cluster, name string) *Cluster {
 	c.Look.Machines[name].More = [][]string{{"end", "ok"}}
 	c.Look.Machines[name].Settings = []engine.Change{{Target: "sysctl net.ipv4.ip_forward"}, {Target: "/etc/hosts"}, {Target: "swapoff"}}
@@ -306,7 +306,7 @@ func TestFaultsOfMachinesAreFound(t *testing.T) {
 	}
 }
 
-// backedUp returns a cluster with a note of a backup.
+// backedUp returns a function that adds the note of a backup at a time to a cluster.
 func backedUp(t *testing.T, at time.Time) func(*Cluster) {
 	t.Helper()
 	return func(c *Cluster) {
@@ -464,7 +464,7 @@ func TestAnotherClustersAPIIsTold(t *testing.T) {
 	assert.Empty(t, ask(t, c, "nodes-listed"), "it is told once")
 }
 
-// The API counts as available to a user who may read little. If the API doesn't accept the user's credentials, the report gives this reason.
+// The API counts as available to a user who may only read little. If the API doesn't accept the user's credentials, the report contains the reason.
 func TestAnAPIThatRefusesIsNotOneThatIsDown(t *testing.T) {
 	c := patient(t, 1, 1)
 	c.apiErr = hint.Wrap(apierrors.NewUnauthorized("who are you"), "renew it")

@@ -31,20 +31,20 @@ type Cluster struct {
 	Config *config.Cluster
 	Dir    string
 	Spec   *engine.Spec
-	// Mistakes are the mistakes of the folder that don't hide the machines.
+	// Mistakes are the mistakes in the folder that don't prevent paictl from reading the machines.
 	Mistakes config.Findings
-	// Look has the output of the machines.
+	// Look holds the output of the scripts on the machines.
 	Look *cluster.Look
-	// Kube is the connection to the API, Jobs the client for jobs, Platform that for services.
+	// Kube is the connection to the API, Jobs the client for jobs, and Platform the client for services.
 	Kube     *kube.Cluster
 	Jobs     *job.Client
 	Platform *services.Platform
-	// Now is the operator's clock.
+	// Now returns the time of the operator's clock.
 	Now func() time.Time
 	// Image is the image of the doctor's pods; JobImage is the image of the end-to-end jobs.
 	Image, JobImage string
 
-	// owner identifies this run on its objects: user@host, pid.
+	// owner identifies this run on the objects that it creates: user@host, pid.
 	owner    string
 	apiErr   error
 	pods     *probe
@@ -56,7 +56,7 @@ type Cluster struct {
 	revision lazy[*store.Copy]
 }
 
-// lazy runs a query only once, even if several checks need its result.
+// lazy runs a query only once, even if several checks need the result.
 type lazy[T any] struct {
 	mu    sync.Mutex
 	asked bool
@@ -64,7 +64,8 @@ type lazy[T any] struct {
 	err   error
 }
 
-// get returns the result of ask. If the limit of a check interrupts ask, the next call runs it again.
+// get returns the result of ask. If ask is interrupted because the time of a check has expired, the result isn't kept, and the next call runs ask
+// again.
 func (l *lazy[T]) get(ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,7 +79,7 @@ func (l *lazy[T]) get(ctx context.Context, ask func(context.Context) (T, error))
 	return l.value, l.err
 }
 
-// pageSize is the number of objects in one response.
+// pageSize is the maximum number of objects in one response.
 const pageSize = 1000
 
 // NoAPI records why the API can't be reached.
@@ -113,8 +114,7 @@ func (c *Cluster) AllPods(ctx context.Context) ([]corev1.Pod, error) {
 	})
 }
 
-// Slices returns the ResourceSlices that agents and drivers publish. It returns an empty list if the cluster doesn't
-// have the type.
+// Slices returns the ResourceSlices that agents and drivers publish. It returns an empty list if the API server doesn't know ResourceSlices.
 func (c *Cluster) Slices(ctx context.Context) ([]resourceapi.ResourceSlice, error) {
 	return c.slices.get(ctx, func(ctx context.Context) ([]resourceapi.ResourceSlice, error) {
 		list, err := c.Kube.Client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
@@ -128,7 +128,7 @@ func (c *Cluster) Slices(ctx context.Context) ([]resourceapi.ResourceSlice, erro
 	})
 }
 
-// Frameworks returns the jobs. It returns an empty list if the cluster doesn't have the type.
+// Frameworks returns the jobs. It returns an empty list if the API server doesn't know Frameworks.
 func (c *Cluster) Frameworks(ctx context.Context) ([]v1.Framework, error) {
 	return c.jobs.get(ctx, func(ctx context.Context) ([]v1.Framework, error) {
 		list, err := c.Jobs.Frameworks.List(ctx, "")
@@ -169,14 +169,14 @@ func (c *Cluster) machines() []*machine {
 	return out
 }
 
-// machine is a machine that responded.
+// machine is a machine that responded, with the rows of its output.
 type machine struct {
 	*engine.Node
 	*cluster.Looked
 	rows [][]string
 }
 
-// all returns, for each line of that kind with at least n fields, the fields after the kind.
+// all returns the rows of a kind that have at least n more fields, without the kind.
 func (m *machine) all(kind string, n int) (out [][]string) {
 	for _, r := range m.rows {
 		if r[0] == kind && len(r) > n {
@@ -186,7 +186,7 @@ func (m *machine) all(kind string, n int) (out [][]string) {
 	return out
 }
 
-// value returns the field after the kind, or after the given fields.
+// value returns the field after prefix in the first row that begins with prefix, or "".
 func (m *machine) value(prefix ...string) string {
 	for _, r := range m.rows {
 		if len(r) > len(prefix) && slices.Equal(r[:len(prefix)], prefix) {
@@ -196,13 +196,13 @@ func (m *machine) value(prefix ...string) string {
 	return ""
 }
 
-// joined reports whether the machine is a member of the cluster, according to the machine.
+// joined reports whether the machine itself says that it is a member of the cluster.
 func (c *Cluster) joined(name string) bool {
 	m := c.status(name)
 	return m != nil && m.State != cluster.StateOutside && m.State != cluster.StateUnreachable
 }
 
-// status returns a machine's status in Look.
+// status returns a machine's status in Look, or nil if it isn't known.
 func (c *Cluster) status(name string) *cluster.MachineStatus {
 	if c.Look == nil || c.Look.Status == nil {
 		return nil
@@ -215,7 +215,7 @@ func (c *Cluster) status(name string) *cluster.MachineStatus {
 	return nil
 }
 
-// Fresh returns the same cluster without the state that was read so far.
+// Fresh returns the same cluster without all state that was read so far.
 func (c *Cluster) Fresh() *Cluster {
 	return &Cluster{Config: c.Config, Dir: c.Dir, Mistakes: c.Mistakes, Spec: c.Spec, Kube: c.Kube, Jobs: c.Jobs, Platform: c.Platform, Now: c.Now, Image: c.Image, JobImage: c.JobImage}
 }

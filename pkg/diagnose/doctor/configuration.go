@@ -64,7 +64,7 @@ func folderValid(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// differing returns the revision in the cluster and the files of the folder that differ from this revision.
+// differing returns the revision of the configuration in the cluster, and the names of the folder's files that differ from this revision.
 func (c *Cluster) differing(ctx context.Context) (store.Revision, []string, error) {
 	cm, err := c.Kube.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, store.ConfigMapName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

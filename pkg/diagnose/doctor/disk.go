@@ -23,7 +23,7 @@ func diskChecks() []*Check {
 	}
 }
 
-// roomOf returns a check for file systems of machines that are nearly full, of "disk" space or of "inodes".
+// roomOf returns a check that finds nearly full file systems of machines. The argument is "disk" for space, or "inodes".
 func roomOf(what string) func(context.Context, *Cluster) ([]Finding, error) {
 	return func(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		for _, m := range c.machines() {
@@ -40,7 +40,7 @@ func roomOf(what string) func(context.Context, *Cluster) ([]Finding, error) {
 	}
 }
 
-// quantityKiB parses a quantity of memory, and returns 0 if it isn't one.
+// quantityKiB parses a quantity of memory in KiB. It returns 0 if s isn't a quantity.
 func quantityKiB(s string) int64 {
 	q, err := resource.ParseQuantity(s)
 	if err != nil {

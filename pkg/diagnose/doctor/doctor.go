@@ -1,7 +1,7 @@
 // Package doctor finds problems of a cluster: of its machines, Kubernetes, network, storage, services, GPUs and jobs. Each check is a value that
 // describes its subject and its needs.
-// In: connections to the machines and to the API, a configuration folder; any of them may be missing. Out: a Report with a remedy for each problem,
-// and repairs for problems that can be repaired safely.
+// In: connections to the machines and to the API, a configuration folder; each of these may be missing. Out: a Report with a remedy for each
+// problem, and repairs for problems that can be repaired safely.
 package doctor
 
 import (
@@ -15,10 +15,10 @@ import (
 	"github.com/openpai/paictl/pkg/diagnose/checks"
 )
 
-// Verdict is a check's judgement.
+// Verdict is the judgement of a check.
 type Verdict string
 
-// The verdicts.
+// Verdicts of checks.
 const (
 	OK      Verdict = "ok"
 	Skipped Verdict = "skipped" // it could not be checked, or does not apply
@@ -26,13 +26,13 @@ const (
 	Problem Verdict = "problem" // it doesn't work, or won't for long
 )
 
-// rank returns a number that orders verdicts from best to worst.
+// rank returns a number that is higher for worse verdicts.
 func (v Verdict) rank() int { return slices.Index([]Verdict{OK, Skipped, Warning, Problem}, v) }
 
-// Need is something that a check requires.
+// Need is a set of things that a check requires, such as the API server.
 type Need int
 
-// The needs. A check whose needs aren't met is skipped, and explains why.
+// Needs of checks. A check whose needs aren't met is skipped, and its finding explains why.
 const (
 	Machines Need = 1 << iota // output of machines by SSH
 	API                       // the API server
@@ -44,7 +44,7 @@ const (
 
 var needNames = []string{"ssh", "api", "pods", "folder", "managed", "pushed"}
 
-// Names returns the words for needs.
+// Names returns the names of the needs in the set.
 func (n Need) Names() []string {
 	out := []string{}
 	for i, name := range needNames {
@@ -55,39 +55,39 @@ func (n Need) Names() []string {
 	return out
 }
 
-// Check is one check.
+// Check describes one check of the doctor.
 type Check struct {
 	ID    string // stable, and the anchor in docs/doctor.md
 	Group string
 	Title string
 	Looks string // its subject, and its limits
 	Needs Need
-	// Limit is the maximum duration of the check; zero is a minute.
+	// Limit is the maximum duration of the check; zero means a minute.
 	Limit time.Duration
-	// Ends is how long it may take to remove its objects after its limit has expired or the run was cancelled.
+	// Ends is how long the check may take to remove its objects after its limit has expired or the run was canceled.
 	Ends time.Duration
-	// Run returns problems, or notes with the verdicts ok and skipped. No findings mean ok.
+	// Run returns problems, or notes with the verdicts ok and skipped. If it returns no findings, the verdict is ok.
 	Run func(context.Context, *Cluster) ([]Finding, error)
 }
 
 // Docs returns the location of the check's description.
 func (c *Check) Docs() string { return "docs/doctor.md#" + c.ID }
 
-// Groups returns the groups of checks, in the order of their lists.
+// Groups returns the groups of checks, in the order in which they are shown.
 func Groups() []string {
 	return []string{"machines", "kubernetes", "network", "storage", "configuration", "services", "gpus", "jobs", "end-to-end"}
 }
 
 // Finding is the result of a check for one machine, service or object, or for the whole cluster.
 type Finding struct {
-	// Where: the machine, service or object; empty if the finding is about the cluster.
+	// The machine, service or object that the finding is about. It is empty if the finding is about the cluster.
 	Where   string  `json:"where,omitempty"`
 	Verdict Verdict `json:"verdict"`
 	Message string  `json:"message"`
 	// Evidence is the observation, quoted verbatim if it is a message of another program.
 	Evidence string `json:"evidence,omitempty"`
 	Remedy   string `json:"remedy,omitempty"`
-	// Fixable means that --fix repairs it; Fix is the repair.
+	// Fixable means that --fix repairs the problem. Fix is the repair.
 	Fixable bool `json:"fixable,omitempty"`
 	Fix     *Fix `json:"fix,omitempty"`
 }
@@ -100,7 +100,7 @@ func warning(where, remedy, format string, args ...any) Finding {
 	return Finding{Where: where, Verdict: Warning, Remedy: remedy, Message: fmt.Sprintf(format, args...)}
 }
 
-// found converts a finding of pkg/diagnose/checks.
+// found converts a finding of pkg/diagnose/checks to a finding of the doctor.
 func found(f checks.Finding) Finding {
 	verdict := map[string]Verdict{checks.Error: Problem, checks.Warning: Warning}
 	return Finding{Where: f.Host, Verdict: verdict[f.Severity], Message: f.Message, Evidence: f.Evidence, Remedy: f.Remedy}
@@ -135,7 +135,7 @@ type Result struct {
 	Needs   []string `json:"needs"`
 	Verdict Verdict  `json:"verdict"`
 	Docs    string   `json:"docs"`
-	// Findings are the findings, the worst first; empty if there are neither problems nor notes.
+	// Findings are sorted by verdict, the worst first. The list is empty if there are neither problems nor notes.
 	Findings []Finding `json:"findings"`
 	Seconds  float64   `json:"seconds"`
 }
@@ -145,7 +145,7 @@ type Report struct {
 	Cluster string    `json:"cluster,omitempty"`
 	Server  string    `json:"server,omitempty"`
 	At      time.Time `json:"at"`
-	// Verdict is the worst verdict of all checks; it is ok if the only other verdict is skipped.
+	// Verdict is the worst verdict of all checks. Skipped checks don't count.
 	Verdict Verdict  `json:"verdict"`
 	Counts  Counts   `json:"counts"`
 	Results []Result `json:"checks"` // in the order of Checks
@@ -160,7 +160,7 @@ type Counts struct {
 	Problem int `json:"problem"`
 }
 
-// count sets the fields that follow from the results.
+// count computes the counts and the verdict from the results.
 func (r *Report) count() {
 	r.Counts, r.Verdict = Counts{}, OK
 	for _, one := range r.Results {
@@ -180,7 +180,7 @@ func (r *Report) count() {
 	}
 }
 
-// Checks returns all checks, by group.
+// Checks returns all checks, sorted by group.
 func Checks() []*Check {
 	all := slices.Concat(machineChecks(), clockChecks(), diskChecks(), kubernetesChecks(), etcdChecks(), networkChecks(), storageChecks(),
 		configurationChecks(), serviceChecks(), gpuChecks(), jobChecks(), endToEndChecks())
@@ -189,11 +189,11 @@ func Checks() []*Check {
 	return all
 }
 
-// gates are the checks that show whether a need could be met. If another check is skipped because of the need, it has no findings, so the gate also
-// runs and reports the problem.
+// gates maps each need to the check that shows whether the need is met. If other checks are skipped because the need isn't met, only the gate
+// reports the problem, so the gate always runs with them.
 var gates = map[Need]string{Machines: "machines-reachable", API: "api-server", Pods: "pods-start"}
 
-// Select returns the checks that are named by ID or group, and the checks that show whether their needs are met. It also returns
+// Select returns the checks that only names by ID or group, without the checks that without names. It adds the gates of their needs. It also returns
 // unknown names.
 func Select(all []*Check, only, without []string) (chosen []*Check, unknown []string) {
 	named := func(c *Check, names []string) bool {

@@ -24,11 +24,11 @@ import (
 const (
 	// EndToEnd is the group of checks that run jobs.
 	EndToEnd = "end-to-end"
-	// endUser owns the doctor's jobs.
+	// endUser is the user who owns the doctor's jobs.
 	endUser = "paictl-doctor"
-	// jobWithin is how long a job may take from its submission until it has finished.
+	// jobWithin is the maximum time from the submission of a job to its end.
 	jobWithin = 4 * time.Minute
-	// defaultVC is the virtual cluster of jobs in clusters without our scheduler.
+	// defaultVC is the virtual cluster of jobs if the cluster doesn't have our scheduler.
 	defaultVC = "default"
 )
 
@@ -47,18 +47,19 @@ func endToEndChecks() []*Check {
 	}
 }
 
-// trial is one job of the doctor.
+// trial is one job that the doctor runs.
 type trial struct {
 	vc, name string
-	// machines are the host names of the machines that run the tasks, one task on each. If it is empty, one task runs on any machine.
+	// machines are the host names of the machines that run one task each. If machines is empty, one task runs on any machine.
 	machines []string
-	// nodes are their nodes.
+	// nodes are the names of these machines' nodes.
 	nodes []string
 }
 
 func (t *trial) tasks() int { return max(len(t.machines), 1) }
 
-// facts returns the settings and resources of the cluster for jobs. If they aren't known, the findings explain why.
+// facts returns the settings and resources that a client needs to submit jobs, and an image for the doctor's jobs. If these aren't known, the
+// findings explain the reason. Before that, facts removes objects that an earlier doctor left.
 func (c *Cluster) facts(ctx context.Context) (*job.Facts, string, []Finding) {
 	left, err := doctorLeft(ctx, c)
 	if err != nil {
@@ -135,8 +136,8 @@ func gangJob(ctx context.Context, c *Cluster) ([]Finding, error) {
 	if all := sortedKeys(facts.Cluster.VirtualClusters); len(all) > 0 && !slices.Contains(all, vc) {
 		vc = all[0]
 	}
-	// Choose other machines each time, so that all are tested in the long run. Only the scheduler knows which machines have
-	// room; machines with fewer tasks are more likely to have it.
+	// Choose other machines each time, so that all machines are tested in the long run. Only the scheduler knows which machines have enough room,
+	// and machines with fewer tasks are more likely to have it.
 	rand.Shuffle(len(able), func(i, j int) { able[i], able[j] = able[j], able[i] }) //nolint:gosec // a sample
 	slices.SortStableFunc(able, func(a, b *corev1.Node) int { return busy[a.Name] - busy[b.Name] })
 	t := trial{vc: vc, name: "gang-" + mark()}
@@ -155,12 +156,12 @@ func hasAll(have, want map[string]string) bool {
 	return true
 }
 
-// text returns the job's file, with a role for each machine.
+// text returns the file of the job, with one task role for each task.
 func (t *trial) text(image string) ([]byte, error) {
 	roles, groups := map[string]any{}, map[string]any{}
 	for i := range t.tasks() {
-		// Each role is a separate affinity group: otherwise the scheduler would search for one machine for both roles. The roles wait for each
-		// other anyway.
+		// Each role is a separate affinity group. Otherwise the scheduler would search for one machine for both roles. Roles wait for each other
+		// even in separate groups.
 		groups[role(i)] = map[string]any{"affinityGroupName": role(i)}
 		roles[role(i)] = map[string]any{
 			"instances": 1, "dockerImage": "image", "completion": map[string]any{"minFailedInstances": 1, "minSucceededInstances": -1},
@@ -182,7 +183,7 @@ func (t *trial) text(image string) ([]byte, error) {
 
 func role(i int) string { return fmt.Sprintf("task%d", i) }
 
-// try runs a job until it has finished, and removes it.
+// try runs a job until it has finished, removes it, and returns the findings.
 func (c *Cluster) try(ctx context.Context, facts *job.Facts, image string, t trial) (out []Finding) {
 	ctx, cancel := context.WithTimeout(ctx, jobWithin)
 	defer cancel()
@@ -214,7 +215,7 @@ func (c *Cluster) try(ctx context.Context, facts *job.Facts, image string, t tri
 	return c.judge(ctx, t)
 }
 
-// dress adds the doctor's labels to the job, and assigns each role to its machine.
+// dress adds the doctor's annotation to the job, and assigns each role to its machine.
 func (c *Cluster) dress(o *render.Objects, t trial) {
 	o.Framework.Annotations[annotationOwner] = c.owner
 	for i, machine := range t.machines {
@@ -279,7 +280,7 @@ func (c *Cluster) judge(ctx context.Context, t trial) []Finding {
 	return []Finding{f}
 }
 
-// forget removes a job and its record in the history.
+// forget deletes a job, and its record in the history.
 func (c *Cluster) forget(ctx context.Context, object string) error {
 	ctx, cancel := context.WithTimeout(ctx, endWithin)
 	defer cancel()
@@ -290,7 +291,7 @@ func (c *Cluster) forget(ctx context.Context, object string) error {
 	if err = gone(err); err != nil {
 		return err
 	}
-	// The job is added to the history after it was removed.
+	// The job controller adds the job to the history when it deletes the job.
 	for {
 		if _, err := c.Jobs.Frameworks.Get(ctx, object); err != nil {
 			break

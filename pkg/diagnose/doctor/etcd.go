@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// etcdQuota is the default size limit of etcd's database, in bytes. When it is reached, etcd rejects writes.
+	// etcdQuota is the default size limit of etcd's database, in bytes. If the database reaches this size, etcd rejects writes.
 	etcdQuota = 2 << 30
-	// backupAge is the maximum age of the newest copy of etcd's database, if copies are made.
+	// backupAge is the maximum age of the newest copy of etcd's database, if there are copies.
 	backupAge = 3 * 24 * time.Hour
 )
 
@@ -107,7 +107,7 @@ func etcdMembers(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// away returns the number of members on unreachable machines.
+// away returns the number of etcd members on machines that can't be reached or whose etcd doesn't respond.
 func (c *Cluster) away(v *cluster.EtcdView) (away int) {
 	for _, n := range c.Spec.ControlPlane() {
 		l := c.Look.Machines[n.Hostname]
@@ -124,7 +124,7 @@ func isMember(e cluster.EtcdMember, n *engine.Node) bool {
 	})
 }
 
-// etcdStatus is the status of a member; its numbers are strings.
+// etcdStatus is the status of an etcd member. Its JSON contains numbers as strings.
 type etcdStatus struct {
 	DBSize      string   `json:"dbSize"`
 	DBSizeInUse string   `json:"dbSizeInUse"`

@@ -11,9 +11,9 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Fix repairs the problem of a finding, and can't make it worse. One of settings, script and do is set.
+// Fix repairs the problem of a finding. It must not be able to make the problem worse. One of settings, script and do is set.
 type Fix struct {
-	// A description of the repair for a person: "start the kubelet on gpu-3".
+	// A description of the repair for a person, such as "start the kubelet on gpu-3".
 	What string `json:"what"`
 
 	host     string
@@ -22,7 +22,7 @@ type Fix struct {
 	do       func(context.Context, *Cluster) error
 }
 
-// Fixed is a repair that was tried.
+// Fixed is the result of a repair.
 type Fixed struct {
 	What  string `json:"what"`
 	Error string `json:"error,omitempty"`
@@ -44,15 +44,15 @@ func Fixes(r *Report) (fixes []*Fix) {
 	return fixes
 }
 
-// Again returns the checks to run after repairs: all that are not ok, because the repaired problem may have caused their findings,
-// too.
+// Again returns the checks to run again after repairs. These are all checks that are not ok, because the repaired problem may also have caused their
+// findings.
 func Again(checks []*Check, r *Report) []*Check {
 	return slices.DeleteFunc(slices.Clone(checks), func(c *Check) bool {
 		return slices.ContainsFunc(r.Results, func(one Result) bool { return one.ID == c.ID && one.Verdict == OK })
 	})
 }
 
-// Apply executes repairs, on each machine one after the other. If another run of paictl works on the machines, Apply repairs no machine.
+// Apply executes repairs one after the other. If another run of paictl works on the machines, Apply repairs no machine.
 func Apply(ctx context.Context, c *Cluster, o Options, fixes []*Fix) []Fixed {
 	machines := o.Machines
 	machines.Sink, machines.Clock, machines.DryRun = silent{}, c.Now, false
@@ -81,7 +81,7 @@ func Apply(ctx context.Context, c *Cluster, o Options, fixes []*Fix) []Fixed {
 	return out
 }
 
-// Merge adds the results of checks that ran again to a report.
+// Merge replaces the results of checks that ran again, and adds the repairs to the report.
 func (r *Report) Merge(again *Report, fixes []Fixed) {
 	for _, one := range again.Results {
 		if at := slices.IndexFunc(r.Results, func(x Result) bool { return x.ID == one.ID }); at >= 0 {

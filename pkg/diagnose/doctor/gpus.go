@@ -74,7 +74,7 @@ func gpuChecks() []*Check {
 	}
 }
 
-// gpusOf returns the machine's GPUs in the layout, or nil if it has no GPUs or only simulated GPUs.
+// gpusOf returns the GPUs that the layout lists for a machine. It returns nil if the layout lists none or only simulated GPUs.
 func gpusOf(l *layout.Layout, m layout.Machine) *layout.GPU {
 	sku := l.MachineSKU[m.SKU]
 	if sku.GPU == nil || sku.GPU.Count == 0 || sku.GPU.Simulated {
@@ -91,7 +91,7 @@ func gpuHardware(ctx context.Context, c *Cluster) ([]Finding, error) {
 	return out, err
 }
 
-// isNVIDIA reports whether a machine's GPUs are NVIDIA's, according to the layout.
+// isNVIDIA reports whether GPUs in the layout are NVIDIA's.
 func isNVIDIA(g *layout.GPU) bool {
 	return g != nil && strings.HasPrefix(strings.ToUpper(g.Type), "NVIDIA")
 }
@@ -146,7 +146,7 @@ func gpuToolkit(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		return skip("no machine has real GPUs of NVIDIA by layout.yaml"), nil
 	}
 	if len(by) == 0 {
-		// The agent contains its own toolkit, and reports if that isn't enough.
+		// The agent contains its own toolkit, and reports if its toolkit doesn't suffice.
 		return []Finding{note("", "no machine has its own toolkit: the agent's is used")}, nil
 	}
 	if f := mixed("container toolkits", by, "install the same version on all machines; the agent uses its own on machines without one"); f != nil {
@@ -155,7 +155,8 @@ func gpuToolkit(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// nodeCondition returns a check that finds nodes for which a condition of the agent is true. Each agent with GPUs sets GPUsUnhealthy.
+// nodeCondition returns a check that finds nodes on which a condition of the agent is true. It recognizes agents by the condition GPUsUnhealthy,
+// which each agent with GPUs sets.
 func nodeCondition(kind corev1.NodeConditionType, message string) func(context.Context, *Cluster) ([]Finding, error) {
 	return func(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 		nodes, err := c.Nodes(ctx)
@@ -182,7 +183,7 @@ func nodeCondition(kind corev1.NodeConditionType, message string) func(context.C
 	}
 }
 
-// gpuMachines returns the machines whose GPUs are for jobs according to the cluster's copy, with the number of GPUs.
+// gpuMachines returns the number of GPUs of each machine that has GPUs for jobs, according to the cluster's copy of the configuration.
 func (c *Cluster) gpuMachines(ctx context.Context) (map[string]int, error) {
 	copied, err := c.Pushed(ctx)
 	if err != nil {
@@ -203,7 +204,7 @@ func (c *Cluster) gpuMachines(ctx context.Context) (map[string]int, error) {
 
 const agentService = "agent"
 
-// agentStarted reports whether the agent was started as a service.
+// agentStarted reports whether the service agent was started.
 func (c *Cluster) agentStarted(ctx context.Context) (bool, error) {
 	all, err := c.Services(ctx)
 	if err != nil {
@@ -212,8 +213,8 @@ func (c *Cluster) agentStarted(ctx context.Context) (bool, error) {
 	return slices.ContainsFunc(all, func(s services.Status) bool { return s.Name == agentService && s.Revision > 0 }), nil
 }
 
-// machinesWithGPUs returns the nodes that should run the agent and whose state is known, and the configured number of devices of each node.
-// Otherwise it returns the reason why the check doesn't apply.
+// machinesWithGPUs returns the ready nodes that should run the agent, and the configured number of devices of each node. If the check doesn't apply,
+// the finding none explains why.
 func (c *Cluster) machinesWithGPUs(ctx context.Context) (nodes []corev1.Node, gpus map[string]int, none []Finding, _ error) {
 	started, err := c.agentStarted(ctx)
 	if err != nil {
@@ -264,8 +265,8 @@ func agentRunning(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// agentNodes returns a function that reports whether the agent should run on a node, according to its DaemonSet. If the DaemonSet doesn't exist, or
-// selects none of the nodes with GPUs, that is a problem, and the agent should run on workers.
+// agentNodes returns a function that reports whether the agent should run on a node. The DaemonSet of the agent determines that. If there is no
+// DaemonSet, or it selects none of the nodes with GPUs, that is a problem, and the agent should run on workers.
 func (c *Cluster) agentNodes(ctx context.Context, nodes []corev1.Node, gpus map[string]int) func(*corev1.Node) bool {
 	workers := func(n *corev1.Node) bool { return n.Labels["pai-worker"] == "true" }
 	sets, err := c.Kube.Client.AppsV1().DaemonSets(kube.SystemNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + agentService})
@@ -349,7 +350,7 @@ func schedulerHardware(ctx context.Context, c *Cluster) (out []Finding, _ error)
 		if d.Slower {
 			f.Verdict = Warning
 		}
-		// gpus-healthy reports this GPU: the configuration is right.
+		// The check gpus-healthy reports this GPU. The scheduler's configuration is right.
 		if n := told.Node(d.Node); d.Failed && n != nil && toldUnhealthy(n) {
 			continue
 		}
@@ -358,7 +359,7 @@ func schedulerHardware(ctx context.Context, c *Cluster) (out []Finding, _ error)
 	return out, nil
 }
 
-// toldUnhealthy reports whether a condition of the node says that GPUs don't work.
+// toldUnhealthy reports whether a condition of the node says that some GPUs don't work.
 func toldUnhealthy(n *corev1.Node) bool {
 	cond := condition(n, "GPUsUnhealthy")
 	return cond != nil && cond.Status == corev1.ConditionTrue

@@ -18,7 +18,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// left is the age at which an object counts as left behind, if its job no longer exists or the object is being deleted.
+// left is how old an object must be to count as left behind. This applies to objects whose job no longer exists, and to objects that are being
+// deleted.
 const left = 10 * time.Minute
 
 func jobChecks() []*Check {
@@ -47,7 +48,7 @@ func jobChecks() []*Check {
 }
 
 func jobPodsLeft(ctx context.Context, c *Cluster) (out []Finding, _ error) {
-	// List pods first, so that they can't belong to a job that is submitted later.
+	// List the pods before the jobs, so that no pod belongs to a job that is submitted after the list of jobs.
 	pods, err := c.Kube.Client.CoreV1().Pods(kube.JobNamespace).List(ctx, metav1.ListOptions{LabelSelector: v1.LabelFramework})
 	if err != nil {
 		return nil, fmt.Errorf("list the pods of jobs: %w", err)
@@ -74,7 +75,7 @@ func jobPodsLeft(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// gone ignores errors that report that an object no longer exists or was replaced.
+// gone returns nil for errors which mean that an object no longer exists or was replaced.
 func gone(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
@@ -117,7 +118,7 @@ func gpuClaimsLeft(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// held returns the existing owners that a claim is reserved for.
+// held returns the names of the existing pods and other objects for which a claim is reserved.
 func held(claim *resourceapi.ResourceClaim, there map[types.UID]bool) (out []string) {
 	for _, r := range claim.Status.ReservedFor {
 		if there[r.UID] || r.Resource != "pods" {
@@ -135,7 +136,7 @@ func stuckDeletions(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	now := c.Now()
 	for i := range pods {
 		p := &pods[i]
-		// The time of deletion already includes the grace period.
+		// DeletionTimestamp already includes the grace period.
 		if p.DeletionTimestamp == nil || now.Sub(p.DeletionTimestamp.Time) < left {
 			continue
 		}

@@ -192,7 +192,7 @@ func nodesPressure(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// driverMark is an annotation that only nodes have which "node driver" has cordoned.
+// driverMark is an annotation of nodes that "node driver" has cordoned.
 const driverMark = "paictl.openpai.org/driver-upgrade"
 
 func nodesCordoned(ctx context.Context, c *Cluster) (out []Finding, _ error) {
@@ -231,7 +231,7 @@ func (c *Cluster) listed(name string) bool {
 	return c.Config != nil && slices.ContainsFunc(c.Config.Layout.MachineList, func(m machineOf) bool { return m.Hostname == name })
 }
 
-// labelDifference describes the difference between a node's labels and taints and the layout.
+// labelDifference describes how a node's labels and taints differ from the layout.
 func labelDifference(d nodelabels.Difference) string {
 	var parts []string
 	for _, p := range []struct {

@@ -107,7 +107,7 @@ func unreachable(n *engine.Node, err error) Finding {
 	return problem(n.Hostname, remedy, "doesn't answer by SSH at %s: the machine is off, or the network to it is broken", n.HostIP).seen(err.Error())
 }
 
-// ofPreflight returns a check that reports findings of the selected checks of preflight about members of the cluster.
+// ofPreflight returns a check that reports preflight's findings about members of the cluster. is selects the checks of preflight by ID.
 func ofPreflight(is func(id string) bool) func(context.Context, *Cluster) ([]Finding, error) {
 	return func(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		for _, p := range c.Look.Preflight {
@@ -124,7 +124,8 @@ func oneOf(ids ...string) func(string) bool {
 	return func(id string) bool { return slices.Contains(ids, id) }
 }
 
-// elsewhere are preflight's checks that other checks of the doctor show, or replace with more details from the running cluster.
+// identity selects preflight's checks of names and addresses. elsewhere selects the checks that other checks of the doctor report, or replace with
+// more detailed checks of the running cluster.
 var identity, elsewhere = oneOf("hostname", "address", "machine-id", "unique"), oneOf("clock", "time-source", "disk", "sysctl", "gpu", "gpu-driver", "version")
 
 func machineHardware(_ context.Context, c *Cluster) (out []Finding, _ error) {
@@ -147,7 +148,7 @@ func machineHardware(_ context.Context, c *Cluster) (out []Finding, _ error) {
 
 func isHosts(ch engine.Change) bool { return ch.Target == "/etc/hosts" }
 
-// isSetting reports whether a change is one of kernelSettings, and not of another check.
+// isSetting reports whether the check kernel-settings reports a change. Other checks report the remaining changes.
 func isSetting(ch engine.Change) bool {
 	return !isHosts(ch) && ch.Target != "swapoff" && ch.Target != "time synchronisation"
 }
@@ -194,7 +195,7 @@ func rewrites(host string, changes []engine.Change) *Fix {
 	return &Fix{What: "set again on " + host + ": " + strings.Join(names, ", "), host: host, settings: changes}
 }
 
-// settingsOf returns a check for machines with a kind of different settings.
+// settingsOf returns a check for machines with different settings. is selects the settings.
 func settingsOf(is func(engine.Change) bool, message string) func(context.Context, *Cluster) ([]Finding, error) {
 	return func(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		for _, m := range c.machines() {
@@ -208,7 +209,7 @@ func settingsOf(is func(engine.Change) bool, message string) func(context.Contex
 	}
 }
 
-// unitRuns returns a check for a unit that must run on each machine of the cluster.
+// unitRuns returns a check that a systemd unit runs on each machine of the cluster.
 func unitRuns(unit, called string) func(context.Context, *Cluster) ([]Finding, error) {
 	return func(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		members := 0

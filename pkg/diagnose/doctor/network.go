@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// pairsAll is the maximum number of machines for which all pairs are tested; with more machines, each tests pairsEach others.
+	// pairsAll is the maximum number of machines for which all pairs are tested. If there are more machines, each machine tests pairsEach others.
 	pairsAll  = 30
 	pairsEach = 4
-	// giveUp is how many other pods may be unreachable before a pod stops testing, because each failure takes seconds.
+	// giveUp is how many failures end the test of a pod. The number is small because each failure takes seconds.
 	giveUp = 4
-	// large is the size in bytes of a request that needs several packets of any usual size.
+	// large is the size of a request in bytes that needs several packets with any usual MTU.
 	large = 12000
-	// tunnel is the overhead of VXLAN in each packet, in bytes.
+	// tunnel is the number of bytes that VXLAN adds to each packet.
 	tunnel = 50
 )
 
@@ -112,7 +112,7 @@ func podsStart(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// onEach runs ask for each pod, some at a time, and returns the findings in the order of the pods.
+// onEach runs ask for each pod, with a limited number of pods at a time. It returns the findings in the order of the pods.
 func (c *Cluster) onEach(ctx context.Context, pods []corev1.Pod, ask func(context.Context, *corev1.Pod) []Finding) []Finding {
 	found := make([][]Finding, len(pods))
 	slots := make(chan struct{}, asks)
@@ -128,7 +128,7 @@ func (c *Cluster) onEach(ctx context.Context, pods []corev1.Pod, ask func(contex
 	return slices.Concat(found...)
 }
 
-// unasked returns a finding if a pod could not be queried. It returns nil if err is the pod's own error message.
+// unasked returns a finding if a pod could not be queried. It returns nil if err is an error message of the program in the pod.
 func unasked(pod *corev1.Pod, err error) []Finding {
 	if _, said := err.(answered); said { //nolint:errorlint // it is never wrapped
 		return nil
@@ -163,7 +163,7 @@ func dns(ctx context.Context, c *Cluster) ([]Finding, error) {
 	return found, ctx.Err()
 }
 
-// pairs returns the indices of the pods that each pod should reach.
+// pairs returns, for each of n pods, the indices of the pods that it should reach.
 func pairs(n int, random *rand.Rand) [][]int {
 	out := make([][]int, n)
 	for i := range n {
@@ -175,7 +175,7 @@ func pairs(n int, random *rand.Rand) [][]int {
 			}
 			continue
 		}
-		// The next one in a ring, so that each pod is tested, and random others.
+		// Take the next pod in a ring, so that each pod is tested, and other pods at random.
 		out[i] = []int{(i + 1) % n}
 		for len(out[i]) < pairsEach {
 			if j := random.IntN(n); j != i && !slices.Contains(out[i], j) {
@@ -251,7 +251,7 @@ func address(pod *corev1.Pod) string {
 	return net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(probePort))
 }
 
-// reach tests one pair: with a request of many packets, and if that doesn't arrive, with a short one.
+// reach tests one pair with a request of many packets. If that request fails, reach also tests the pair with a short request.
 func (c *Cluster) reach(ctx context.Context, from, to *corev1.Pod) (*broken, error) {
 	base := "http://" + address(to) + "/"
 	err := c.pods.exec(ctx, from, "get", "-timeout", "4s", base+"?"+strings.Repeat("x", large))
@@ -268,7 +268,7 @@ func (c *Cluster) reach(ctx context.Context, from, to *corev1.Pod) (*broken, err
 	return b, nil
 }
 
-// tell returns findings about machines without a connection to most others, and about the remaining pairs.
+// tell returns one finding for each machine whose connections to most others fail, and one for each remaining pair.
 func tell(bad []broken, machines int) (out []Finding) {
 	in, from := map[string]int{}, map[string]int{}
 	size := map[string]bool{}
@@ -334,7 +334,7 @@ func serviceNetwork(ctx context.Context, c *Cluster) ([]Finding, error) {
 	}
 	url := "http://" + net.JoinHostPort(c.pods.svc.Spec.ClusterIP, "80") + "/"
 	out := c.onEach(ctx, pods, func(ctx context.Context, pod *corev1.Pod) []Finding {
-		// One of the pods behind the service may be on an unreachable machine; another attempt may use another pod.
+		// A pod behind the service may be on an unreachable machine. A retry may then use another pod.
 		err := c.pods.exec(ctx, pod, "get", "-timeout", "20s", url)
 		if err == nil {
 			return nil
@@ -375,7 +375,7 @@ func mtu(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// enforcers are parts of the names of DaemonSets that enforce NetworkPolicies.
+// enforcers lists name parts of DaemonSets that enforce NetworkPolicies.
 var enforcers = []string{"calico", "canal", "cilium", "antrea", "weave", "kube-router", "ovn", "network-polic", "azure-npm"}
 
 func networkPolicies(ctx context.Context, c *Cluster) ([]Finding, error) {
@@ -396,7 +396,7 @@ func networkPolicies(ctx context.Context, c *Cluster) ([]Finding, error) {
 			claims = sets.Items[i].Namespace + "/" + sets.Items[i].Name
 		}
 	}
-	// Send from another machine if possible: NetworkPolicies may only affect packets between two machines.
+	// Send from another machine if possible, because NetworkPolicies may only affect packets between two machines.
 	from := &pods[0]
 	for i := range pods {
 		if pods[i].Spec.NodeName != c.pods.closed.Spec.NodeName {

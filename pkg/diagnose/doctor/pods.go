@@ -30,24 +30,24 @@ const ProbeImage = "paictl.openpai.org/netcheck:v1"
 
 const (
 	probePrefix = "paictl-doctor-"
-	// labelProbe marks namespaces that a doctor created, annotationOwner identifies the doctor.
+	// labelProbe marks the namespaces of doctors, and annotationOwner identifies the run that created an object.
 	labelProbe      = "paictl.openpai.org/doctor"
 	annotationOwner = "paictl.openpai.org/owner"
 	probeName       = "netcheck"
 	closedName      = "closed" // the pod with a NetworkPolicy that admits no traffic
 	probePort       = 8080
 
-	// podsWithin is how long pods may take to become ready, endWithin to terminate.
+	// podsWithin is how long pods may take to become ready, and endWithin is how long they may take to end.
 	podsWithin = 90 * time.Second
 	endWithin  = 30 * time.Second
-	// abandoned is the age at which a namespace that a doctor on another computer created counts as abandoned: no run takes so long.
+	// abandoned is the age after which a namespace of a doctor on another computer counts as abandoned, because no run takes so long.
 	abandoned = time.Hour
-	// asks is the limit of simultaneous requests to pods.
+	// asks is the maximum number of simultaneous requests to pods.
 	asks = 16
 )
 
-// probe are the doctor's pods: one on each machine, which sends requests and responds to requests, a service for these pods, and one pod that a
-// NetworkPolicy isolates.
+// probe holds the doctor's pods: one on each machine, which sends and receives requests, a service for these pods, and one pod that a NetworkPolicy
+// isolates.
 type probe struct {
 	c      *Cluster
 	o      Options
@@ -56,7 +56,7 @@ type probe struct {
 	pods   []corev1.Pod  // the ready pods, by node
 	closed *corev1.Pod
 	svc    *corev1.Service
-	// lacking has the reason for each node without a ready pod.
+	// lacking holds the reason for each node without a ready pod.
 	lacking map[string]lack
 
 	mu        sync.Mutex
@@ -67,7 +67,7 @@ func newProbe(c *Cluster, o Options) *probe {
 	return &probe{c: c, o: o, done: make(chan struct{}), lacking: map[string]lack{}}
 }
 
-// wait returns when it is known which pods are ready.
+// wait waits until the doctor knows which pods are ready, or until ctx ends.
 func (p *probe) wait(ctx context.Context) {
 	select {
 	case <-p.done:
@@ -102,7 +102,7 @@ func (p *probe) start(ctx context.Context) error {
 }
 
 func (p *probe) make(ctx context.Context, client kubernetes.Interface, nodes []corev1.Node) error {
-	// The name is stored before the namespace exists, so that the namespace of an interrupted request is removed, too.
+	// Store the name before the namespace exists, so that end also removes the namespace if the request is interrupted.
 	name := probePrefix + mark()
 	p.mu.Lock()
 	p.namespace = name
@@ -135,8 +135,8 @@ func (p *probe) make(ctx context.Context, client kubernetes.Interface, nodes []c
 	return nil
 }
 
-// await waits until every node that is Ready has its pod, or the time has expired. Nodes that aren't Ready get no pod; the check
-// nodes-ready reports them.
+// await waits until every node that is Ready has a ready pod, or ctx ends. Nodes that aren't Ready get no pod. The check nodes-ready reports these
+// nodes.
 func (p *probe) await(ctx context.Context, client kubernetes.Interface, nodes []corev1.Node) error {
 	for {
 		list, err := client.CoreV1().Pods(p.namespace).List(ctx, metav1.ListOptions{})
@@ -160,7 +160,7 @@ func (p *probe) await(ctx context.Context, client kubernetes.Interface, nodes []
 	return fmt.Errorf("no pod of the doctor started within %s: no node is Ready", podsWithin)
 }
 
-// sort separates ready pods from others, and reports whether no more pods are expected.
+// sort separates ready pods from other pods, and reports whether all expected pods are ready.
 func (p *probe) sort(pods []corev1.Pod, nodes []corev1.Node) bool {
 	p.pods, p.closed, p.lacking = nil, nil, map[string]lack{}
 	why := map[string]lack{}
@@ -192,13 +192,13 @@ func (p *probe) sort(pods []corev1.Pod, nodes []corev1.Node) bool {
 	return len(p.lacking) == 0 && p.closed != nil
 }
 
-// onLinux reports whether the doctor's pods can run on a node: it must run Linux and be a real machine.
+// onLinux reports whether the doctor's pods can run on a node. The node must run Linux and must not be a virtual kubelet.
 func onLinux(n *corev1.Node) bool {
 	system := n.Labels[corev1.LabelOSStable]
 	return (system == "" || system == "linux") && n.Labels["type"] != "virtual-kubelet"
 }
 
-// lack explains why a node has no pod of the doctor, and whether its pod waits for an image that can't be pulled.
+// lack explains why a node has no ready pod of the doctor. image reports whether the pod waits for an image that can't be pulled.
 type lack struct {
 	why   string
 	image bool
@@ -215,7 +215,7 @@ func imageMissing(reason string) bool {
 	return slices.Contains([]string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"}, reason)
 }
 
-// end removes the doctor's objects, independent of the result of the run.
+// end removes the doctor's objects, whether or not its pods became ready.
 func (p *probe) end(ctx context.Context) {
 	<-p.done
 	p.mu.Lock()
@@ -242,7 +242,7 @@ func removeNamespace(ctx context.Context, client kubernetes.Interface, name stri
 	return err
 }
 
-// removeAbandoned removes the objects of doctors that were killed.
+// removeAbandoned removes the namespaces of doctors that were killed.
 func removeAbandoned(ctx context.Context, client kubernetes.Interface, now time.Time) error {
 	list, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: labelProbe})
 	if err != nil {
@@ -260,7 +260,7 @@ func removeAbandoned(ctx context.Context, client kubernetes.Interface, now time.
 	return nil
 }
 
-// isAbandoned reports whether the doctor of an owner, "user@host, pid", has exited. For doctors on other computers, only the age
+// isAbandoned reports whether the doctor with an owner ("user@host, pid") has exited. For doctors on other computers, only the age of the namespace
 // counts.
 func isAbandoned(owner string, age time.Duration) bool {
 	who, pid, ok := strings.Cut(owner, ", pid ")
@@ -275,7 +275,7 @@ func isAbandoned(owner string, age time.Duration) bool {
 	return age > abandoned || n != os.Getpid() && errors.Is(syscall.Kill(n, 0), syscall.ESRCH)
 }
 
-// exec runs netcheck in a pod. The error contains its message.
+// exec runs netcheck in a pod. If netcheck fails, the error contains its message.
 func (p *probe) exec(ctx context.Context, pod *corev1.Pod, args ...string) error {
 	var errOut bytes.Buffer
 	err := stream.Exec(ctx, p.c.Kube, stream.Command{Namespace: pod.Namespace, Pod: pod.Name, Container: probeName, Args: append([]string{"/netcheck"}, args...), Stdout: io.Discard, Stderr: &errOut})
@@ -289,7 +289,7 @@ func (p *probe) exec(ctx context.Context, pod *corev1.Pod, args ...string) error
 	return err
 }
 
-// answered is an error message of the program in a pod: the pod could be queried, and did not get the expected result.
+// answered is an error message of the program in a pod. It means that the pod could be queried, but its request failed.
 type answered struct{ said string }
 
 func (e answered) Error() string { return e.said }
@@ -309,7 +309,7 @@ func probePod(image string) corev1.PodSpec {
 		EnableServiceLinks:            &no,
 		SecurityContext:               &corev1.PodSecurityContext{RunAsNonRoot: &yes, RunAsUser: &user, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 		NodeSelector:                  map[string]string{corev1.LabelOSStable: "linux"},
-		// On every machine, even if taints keep other pods away.
+		// Run on every machine, even if taints keep other pods away.
 		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 		Containers: []corev1.Container{{
 			Name: probeName, Image: image, ImagePullPolicy: corev1.PullIfNotPresent, Command: []string{"/netcheck", "serve"},
@@ -322,7 +322,7 @@ func probePod(image string) corev1.PodSpec {
 }
 
 func probeSet(image string) *appsv1.DaemonSet {
-	// No readiness probe, because whether a machine reaches its own pods isn't tested here.
+	// There is no readiness probe, because this check doesn't test whether a machine can reach its own pods.
 	return &appsv1.DaemonSet{
 		ObjectMeta: metav1.ObjectMeta{Name: probeName, Labels: labelsOf(probeName)},
 		Spec: appsv1.DaemonSetSpec{

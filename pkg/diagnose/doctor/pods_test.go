@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
-// A pod of the doctor without its image gets the remedy for the image, though the evidence has the kubelet's reason in words.
+// If a pod of the doctor waits for its image, the remedy is about the image, although the evidence contains the kubelet's reason.
 func TestAPodOfTheDoctorWithoutItsImageNeedsTheImage(t *testing.T) {
 	node := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w1"}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}
 	waits := corev1.Pod{Spec: corev1.PodSpec{NodeName: "w1"}, Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{
@@ -37,7 +37,7 @@ func TestAPodOfTheDoctorWithoutItsImageNeedsTheImage(t *testing.T) {
 	assert.Contains(t, found[0].Message, "the nodes can't get the image")
 }
 
-// TestWhatTheDoctorMakesIsTakenByARealAPIServerAndRemoved needs no kubelet: that pods don't start here is one of its cases.
+// TestWhatTheDoctorMakesIsTakenByARealAPIServerAndRemoved needs no kubelet. That pods don't start without a kubelet is one of its cases.
 func TestWhatTheDoctorMakesIsTakenByARealAPIServerAndRemoved(t *testing.T) {
 	k := kubetest.StartNodes(t)
 	spaces := func() (live []string) {

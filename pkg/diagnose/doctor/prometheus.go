@@ -14,7 +14,7 @@ import (
 // answerMax is the maximum size of a response of Prometheus in bytes.
 const answerMax = 16 << 20
 
-// query queries Prometheus and returns the labels of each result, with its value as "value".
+// query sends a query to Prometheus. For each result it returns the labels, and the value under the key "value".
 func (c *Cluster) query(ctx context.Context, expression string) ([]map[string]string, error) {
 	client := web.New(c.Kube)
 	defer client.Close()

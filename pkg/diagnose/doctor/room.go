@@ -15,11 +15,11 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// patience is how long a job of the doctor waits after the scheduler has reported that other jobs hold its cells.
+// patience is how long a job of the doctor may wait for cells that other jobs hold.
 const patience = 15 * time.Second
 
 // noVacancy returns a finding if a virtual cluster has no free cells for a job that is about to be submitted. It returns nil if cells are free or
-// the scheduler can't be reached; in the latter case the job itself shows the problem.
+// the scheduler can't be reached; in that case the job itself shows the problem.
 func (c *Cluster) noVacancy(ctx context.Context, t *trial) *Finding {
 	all, err := c.Jobs.Scheduler.VirtualClusters(ctx)
 	if err != nil {
@@ -54,11 +54,11 @@ func freeOf(free, of int, unit string) string {
 	return fmt.Sprintf("%s free of %d", plural.Of(free, unit), of)
 }
 
-// waiting records the time since which a job has waited for cells.
+// waiting records since when a job has been waiting for cells.
 type waiting struct{ since time.Time }
 
-// full returns a finding if the job has waited long enough for cells that other jobs hold. It returns nil if it doesn't wait, or for
-// another reason.
+// full returns a finding if the job has waited long enough for cells that other jobs hold. Otherwise, or if the job waits for another reason, it
+// returns nil.
 func (w *waiting) full(ctx context.Context, c *Cluster, t *trial, d *job.Detail) *Finding {
 	if p := job.Phase(d.State); p != job.Queued && p != job.Waiting {
 		w.since = time.Time{}
@@ -94,7 +94,7 @@ func (w *waiting) full(ctx context.Context, c *Cluster, t *trial, d *job.Detail)
 func (t *trial) crowded(why *schedulerapi.Why) *Finding {
 	x := why.Explanation
 	if x.Code == cell.Ready && slices.ContainsFunc(t.nodes, func(n string) bool { return !slices.Contains(x.Nodes, n) }) {
-		// The core of the scheduler doesn't know which machines a job names.
+		// The core of the scheduler doesn't know which machines a job requires.
 		f := noRoom(t, "it is to run on "+strings.Join(t.nodes, " and ")+", and there is room on "+strings.Join(x.Nodes, " and ")+" alone")
 		return &f
 	}
@@ -108,7 +108,7 @@ func (t *trial) crowded(why *schedulerapi.Why) *Finding {
 	return &f
 }
 
-// isFull reports whether a gang waits for cells that other jobs hold, or that can't be used.
+// isFull reports whether the code means that a gang waits for cells that are in use or can't be used.
 func isFull(code string) bool {
 	return slices.Contains([]string{cell.NoCapacity, cell.Fragmented, cell.BadNodes, cell.HeldBack, cell.QuotaUsed}, code)
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
-// withScheduler gives a cluster a scheduler that returns these responses, by path.
+// withScheduler adds a scheduler to a cluster. The scheduler gives these responses, by path.
 func withScheduler(t *testing.T, c *Cluster, answers map[string]any) {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

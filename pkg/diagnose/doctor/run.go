@@ -29,7 +29,7 @@ import (
 //go:embed scripts/machine.sh
 var machineScript string
 
-// Time limits.
+// Time limits, and the number of concurrent checks.
 const (
 	checkLimit = time.Minute      // of a check without its own limit
 	grace      = 3 * time.Second  // for a check to return after its limit has expired
@@ -41,11 +41,11 @@ const (
 // Options are the options of Run.
 type Options struct {
 	Checks []*Check
-	// Machines are the options for pkg/cluster; their Dialer reaches the machines.
+	// Machines are the options for pkg/cluster. Their Dialer connects to the machines.
 	Machines engine.Options
-	// Tell receives a line about each long step; may be nil.
+	// Tell receives a line about each long step; it may be nil.
 	Tell func(format string, args ...any)
-	// Owner identifies this run on objects that it leaves in the cluster: user@host, pid.
+	// Owner identifies this run on the objects that it creates in the cluster: user@host, pid.
 	Owner string
 }
 
@@ -62,12 +62,12 @@ func (o *Options) needs() (all Need) {
 	return all
 }
 
-// Run examines a cluster. Before it returns, it removes the objects that it created for checks that need pods, even if ctx ends. It returns the
-// error of ctx; all other failures are in the report.
+// Run runs the checks on a cluster. Before it returns, it removes the objects that it created for checks that need pods, even if ctx ends. Its error
+// is the error of ctx or of the connections to machines; the report contains all other failures.
 func Run(ctx context.Context, c *Cluster, o Options) (*Report, error) {
 	c.owner = o.Owner
 	c.askAPI(ctx)
-	// machines-reachable contacts the machines, although it doesn't have the need.
+	// The check machines-reachable also needs the machines' responses, although it doesn't have the need Machines.
 	if c.Spec != nil && (o.needs()&Machines != 0 || slices.ContainsFunc(o.Checks, func(c *Check) bool { return c.ID == idReachable })) {
 		o.tell("asking %s by SSH", plural.Of(len(c.Spec.Nodes), "machine"))
 		if err := c.look(ctx, o.Machines); err != nil {
@@ -120,7 +120,7 @@ func (c *Cluster) server() string {
 	return ""
 }
 
-// askAPI checks whether the API server responds.
+// askAPI checks whether the API server responds, and stores the error if it doesn't.
 func (c *Cluster) askAPI(ctx context.Context) {
 	if c.Kube == nil {
 		return
@@ -137,7 +137,7 @@ func (c *Cluster) askAPI(ctx context.Context) {
 	c.apiErr = c.Kube.Explain(err)
 }
 
-// look queries the machines.
+// look runs a script on each machine, and stores the results.
 func (c *Cluster) look(ctx context.Context, o engine.Options) error {
 	volumes := c.volumePaths(ctx)
 	o.StepTimeout = lookLimit
@@ -150,12 +150,12 @@ func (c *Cluster) look(ctx context.Context, o engine.Options) error {
 	return nil
 }
 
-// silent drops all events: the report has the results.
+// silent drops all events, because the report contains the results.
 type silent struct{}
 
 func (silent) Emit(engine.Event) {}
 
-// machineProgram returns the script for one machine.
+// machineProgram returns the script that runs on one machine.
 func (c *Cluster) machineProgram(n *engine.Node, volumes []string) string {
 	of := &preflight.Cluster{Kubernetes: &c.Spec.Config.Kubernetes.Kubernetes}
 	paths := []string{"/", "/var/lib/kubelet", of.Store(), "/var/log"}
@@ -169,7 +169,7 @@ func (c *Cluster) machineProgram(n *engine.Node, volumes []string) string {
 	return fmt.Sprintf("%s\nPATHS=%s VOLUMES=%s ADDRESS=%s\nm_look\n", checks.FilesystemsScript+machineScript, words(paths), words(volumes), shell.Quote(n.HostIP))
 }
 
-// words returns the paths in quotes, each as one word for a shell. It omits paths with blanks or wildcards.
+// words joins paths to one quoted shell word, separated by spaces. It omits paths with blanks, wildcards or quotes.
 func words(paths []string) string {
 	plain := slices.DeleteFunc(slices.Clone(paths), func(p string) bool {
 		return !path.IsAbs(p) || strings.ContainsFunc(p, func(r rune) bool { return r <= ' ' || strings.ContainsRune("*?[]\\'\"`$", r) })
@@ -177,8 +177,7 @@ func words(paths []string) string {
 	return shell.Quote(strings.Join(plain, " "))
 }
 
-// volumePaths returns the folders of PersistentVolumes on machines, by host name. It returns nil if the API doesn't
-// respond.
+// volumePaths returns the folders of local PersistentVolumes, by host name. It returns nil if the API doesn't respond.
 func (c *Cluster) volumePaths(ctx context.Context) map[string][]string {
 	if c.Kube == nil || c.apiErr != nil {
 		return nil
@@ -198,7 +197,7 @@ func (c *Cluster) volumePaths(ctx context.Context) map[string][]string {
 	return out
 }
 
-// localVolume returns the machine and the folder of a local volume, or "" for other volumes.
+// localVolume returns the machine and the folder of a bound local volume, or "" for other volumes.
 func localVolume(v *corev1.PersistentVolume) (node, folder string) {
 	switch {
 	case v.Status.Phase != corev1.VolumeBound:
@@ -223,7 +222,7 @@ func localVolume(v *corev1.PersistentVolume) (node, folder string) {
 	return "", ""
 }
 
-// unmet returns the reason why a need isn't met, or "".
+// unmet returns the reason why a set of needs isn't met, or "".
 func (c *Cluster) unmet(need Need) string {
 	switch {
 	case need&Folder != 0 && c.Config == nil:
@@ -246,7 +245,7 @@ func (c *Cluster) unmet(need Need) string {
 	return ""
 }
 
-// run runs one check within its limit.
+// run runs one check within its time limit, and returns the result.
 func (c *Cluster) run(ctx context.Context, check *Check) (r Result) {
 	r = Result{ID: check.ID, Group: check.Group, Title: check.Title, Looks: check.Looks, Needs: check.Needs.Names(), Docs: check.Docs(), Findings: []Finding{}, Verdict: OK}
 	start := time.Now()
@@ -286,7 +285,7 @@ func (c *Cluster) run(ctx context.Context, check *Check) (r Result) {
 	select {
 	case out = <-done:
 	case <-bounded.Done():
-		// A check that ignores its limit is abandoned.
+		// A check that ignores its time limit is abandoned.
 		select {
 		case out = <-done:
 		case <-time.After(grace + check.Ends):
@@ -307,7 +306,7 @@ func (c *Cluster) run(ctx context.Context, check *Check) (r Result) {
 			r.Verdict = f.Verdict
 		}
 	}
-	// If only a part was skipped, the verdict of the checked part counts.
+	// If only a part of the check was skipped, the verdict is that of the other part.
 	if r.Verdict == Skipped && slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Verdict == OK }) {
 		r.Verdict = OK
 	}

@@ -156,7 +156,7 @@ func crashLoops(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 		for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 			last := s.LastTerminationState.Terminated
 			looping := s.State.Waiting != nil && s.State.Waiting.Reason == "CrashLoopBackOff"
-			// A container that stopped because its machine did has the reason "Unknown".
+			// A container that stopped because its machine stopped has the reason "Unknown".
 			recent := last != nil && last.ExitCode != 0 && last.Reason != "Unknown" && s.RestartCount >= 3 && c.Now().Sub(last.FinishedAt.Time) < 10*time.Minute
 			if !looping && !recent {
 				continue
@@ -174,7 +174,7 @@ func crashLoops(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// runs returns a service by its name if it is started and ready, otherwise nil.
+// runs returns the service with a name if it is ready, and otherwise nil.
 func (c *Cluster) runs(ctx context.Context, name string) (*services.Status, error) {
 	all, err := c.Services(ctx)
 	if err != nil {
@@ -188,7 +188,7 @@ func (c *Cluster) runs(ctx context.Context, name string) (*services.Status, erro
 	return nil, nil
 }
 
-// settledFor returns how long a service has been unchanged.
+// settledFor returns how long ago a service was last changed.
 func (c *Cluster) settledFor(s *services.Status) time.Duration { return c.Now().Sub(s.Updated) }
 
 func monitoringTargets(ctx context.Context, c *Cluster) (out []Finding, _ error) {
@@ -196,7 +196,7 @@ func monitoringTargets(ctx context.Context, c *Cluster) (out []Finding, _ error)
 	if err != nil || s == nil {
 		return skip("Prometheus isn't ready: see services-ready"), err
 	}
-	// A target that was just discovered, or whose machine was just restarted, isn't reported yet.
+	// Targets that were just discovered, or whose machine was just restarted, don't count as down.
 	down, err := c.query(ctx, `max_over_time(up[5m]) == 0 and count_over_time(up[5m]) >= 4`)
 	if err != nil {
 		return nil, err
@@ -248,7 +248,7 @@ func alertsWired(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// hasReceiver reports whether Alertmanager's configuration notifies anyone.
+// hasReceiver reports whether Alertmanager's configuration contains a receiver that sends notifications.
 func (c *Cluster) hasReceiver(ctx context.Context) (bool, error) {
 	maps, err := c.Kube.Client.CoreV1().ConfigMaps(kube.SystemNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=alert-manager"})
 	if err != nil {

@@ -10,14 +10,13 @@ import (
 )
 
 const (
-	// settleWithin is how long a node may take to become Ready after its machine was repaired, including the pods of its
-	// DaemonSets.
+	// settleWithin is how long a node and the pods of its DaemonSets may take to become ready after its machine was repaired.
 	settleWithin = time.Minute
 	settleEvery  = time.Second
 )
 
-// Settle waits until the nodes of repaired machines are Ready, and the pods on each of them run. If the API doesn't respond, or the wait takes too
-// long, the checks report it.
+// Settle waits until the nodes of repaired machines are Ready, and the pods on these nodes run. If the API doesn't respond, or the wait takes too
+// long, Settle returns, and the checks report the problem.
 func (c *Cluster) Settle(ctx context.Context, fixes []*Fix) {
 	repaired := map[string]bool{}
 	for _, f := range fixes {

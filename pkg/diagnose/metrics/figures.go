@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// figures are the input of findings.
+// figures holds the measurements from which the findings are derived.
 type figures struct {
 	charts map[string]*Chart
 	tasks  []*task // in order
@@ -15,7 +15,7 @@ type figures struct {
 type task struct {
 	name string
 	gpus []*Series
-	// use is the mean use of each of its GPUs.
+	// use is the mean use of the task's GPUs at each time.
 	use        []*float64
 	cpu        *Series
 	disk, net  *Series
@@ -23,7 +23,7 @@ type task struct {
 	busy, idle float64
 }
 
-// all returns the series of a chart that were not folded.
+// all returns the series of a chart, or nil if the series were folded.
 func (f *figures) all(name string) []Series {
 	if c := f.charts[name]; c != nil && c.Folded == 0 {
 		return c.Series
@@ -76,7 +76,7 @@ func (f *figures) ofTasks() {
 	}
 }
 
-// share returns the part of the measured values that fit, and the number of measured values.
+// share returns which part of the measured values fits, and the number of measured values.
 func share(values []*float64, fits func(float64) bool) (part float64, n int) {
 	fit := 0
 	for _, v := range values {
@@ -106,10 +106,10 @@ func mean(values []*float64) float64 {
 	return sum / float64(max(n, 1))
 }
 
-// percent formats a part. It rounds down, so that "at least" is correct.
+// percent formats a part of 1 in percent. It rounds down, so that "at least" is correct.
 func percent(part float64) string { return fmt.Sprintf("%d %%", int(100*part+1e-9)) }
 
-// some lists the first three names, and the number of the others.
+// some returns the first three names, and the number of the others.
 func some(names []string) string {
 	const most = 3
 	switch n := len(names); {
@@ -122,11 +122,11 @@ func some(names []string) string {
 	}
 }
 
-// gib formats a number of bytes.
+// gib formats a number of bytes in GiB.
 func gib(bytes float64) string { return fmt.Sprintf("%.1f GiB", bytes/(1<<30)) }
 
-// saw returns how often the use of a task's GPUs falls from high to low. reads is in bytes per second while the use is low; times is reads divided
-// by the reads while the use is high. reads and times are 0 if too little was measured.
+// saw returns how often the use of a task's GPUs falls from high to low. reads is how many bytes per second the task reads while the use is low.
+// times is the ratio of reads to the bytes per second while the use is high. reads and times are 0 if too little was measured.
 func (t *task) saw() (falls int, reads, times float64) {
 	high := false
 	var low, up []*float64
@@ -155,7 +155,7 @@ func (t *task) saw() (falls int, reads, times float64) {
 	return falls, reads, reads / max(mean(up), 1)
 }
 
-// reads returns the bytes per second that a task reads from disks and the network; nil if neither was measured.
+// reads returns how many bytes per second a task reads from disks and the network at one time. It returns nil if neither was measured.
 func (t *task) reads(at int) (out *float64) {
 	for _, s := range []*Series{t.disk, t.net} {
 		if s == nil || s.Values[at] == nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Finding is a sentence about measurements. It contains the values, and claims no more than they show.
+// Finding is a sentence about measurements. It contains the measured values, and claims no more than these values show.
 type Finding struct {
 	Kind string `json:"kind"` // one of the constants
 	Text string `json:"text"`
@@ -26,7 +26,7 @@ const (
 	WaitingFree = "waiting-free" // jobs wait although guaranteed GPUs are free
 )
 
-// MaxFindings is the largest number of findings of a report.
+// MaxFindings is the maximum number of findings of a report.
 const MaxFindings = 3
 
 // Limits of findings. Uses are in percent, shares are parts of the measured times.
@@ -51,7 +51,7 @@ const (
 	waitShare   = 0.2  //
 )
 
-// find returns the findings about charts, which have all series unless there are too many to read.
+// find returns the most important findings about charts. The charts must contain all series, unless there are too many to read.
 func find(charts []Chart) []Finding {
 	f := &figures{charts: map[string]*Chart{}}
 	for i := range charts {
@@ -65,7 +65,7 @@ func find(charts []Chart) []Finding {
 	return out[:min(len(out), MaxFindings)]
 }
 
-// memory finds tasks, or a machine, whose memory is nearly at its limit.
+// memory finds tasks or machines whose memory use is near the limit.
 func (f *figures) memory() []Finding {
 	var worst *Series
 	var part float64
@@ -102,7 +102,7 @@ func (f *figures) memory() []Finding {
 		len(names), percent(fullMemory), worst.Name, percent(part), gib(*worst.Limit))}}
 }
 
-// waits finds tasks whose GPUs are little used while their processors, or exactly one of them, are full.
+// waits finds tasks whose GPUs are little used while all of their processors, or exactly one processor, are full.
 func (f *figures) waits() []Finding {
 	all := map[string][]*task{}
 	least := map[string]float64{}
@@ -145,7 +145,7 @@ func (f *figures) waits() []Finding {
 	return out
 }
 
-// gpusOf returns the beginning of a sentence about the GPUs of tasks.
+// gpusOf returns the beginning of a sentence about the GPUs of tasks, including the verb.
 func gpusOf(subject string, t *task) string {
 	if len(t.gpus) == 1 && !strings.Contains(subject, " and ") {
 		return "GPU " + t.gpus[0].GPU + " of " + subject + " was"
@@ -153,7 +153,7 @@ func gpusOf(subject string, t *task) string {
 	return "The GPUs of " + subject + " were"
 }
 
-// unused describes the low utilization of tasks' GPUs, for each GPU if there are several.
+// unused describes how little the GPUs of tasks are used. For several tasks it gives limits that hold for each task.
 func unused(tasks []*task) string {
 	idle, busy, least, most := 1.0, 0.0, "", ""
 	for _, t := range tasks {
@@ -229,7 +229,7 @@ func (f *figures) idle() []Finding {
 	return nil
 }
 
-// loading finds tasks that repeatedly read data while their GPUs are idle.
+// loading finds tasks whose GPUs become idle again and again while the tasks read data.
 func (f *figures) loading() []Finding {
 	var found []*task
 	text := ""
@@ -312,7 +312,7 @@ func (f *figures) machine() []Finding {
 	return nil
 }
 
-// virtualCluster finds GPUs that are held and little used, and jobs that wait although GPUs are free.
+// virtualCluster finds GPUs that tasks hold but use little, and jobs that wait although GPUs are free.
 func (f *figures) virtualCluster() (out []Finding) {
 	named := func(chart, name string) []*float64 {
 		list := f.all(chart)

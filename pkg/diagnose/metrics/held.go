@@ -19,22 +19,25 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// HeldUse is how GPUs were used that tasks of one person held in one virtual cluster, in GPU seconds. Times without a measurement don't count.
+// HeldUse is how one person's tasks in one virtual cluster used the GPUs that they held, in GPU seconds. Times without a measurement don't count.
 type HeldUse struct {
 	User, VirtualCluster string
-	// Measured is the measured time. Used is the use in it: an hour at 50 % is half an hour. Idle is the time below 5 %.
+	// Measured is the measured time. Used is the time multiplied by the use, so that an hour at 50 % is half an hour. Idle is the time with a use
+	// below 5 %.
 	Measured, Used, Idle float64
 }
 
 const (
-	// heldStep is the time between two measurements that are read, and heldWindow the time that one query reads: it bounds Prometheus' memory.
+	// heldStep is the time between two values that are read. heldWindow is the time that one query reads; it limits the memory that Prometheus
+	// needs.
 	heldStep   = 5 * time.Minute
 	heldWindow = 24 * time.Hour
-	// maxHeld bounds the results of a query: three for each person and virtual cluster.
+	// maxHeld is the maximum number of results of a query. There are three for each person and virtual cluster.
 	maxHeld = 30_000
 )
 
-// Held sums up how GPUs were used that tasks held, by person and virtual cluster; empty names select all. The errors are a RangeError, ErrNone and ErrAway.
+// Held sums up how tasks used the GPUs that they held, by person and virtual cluster. An empty user or vc selects all. The error is a RangeError,
+// ErrNone or ErrAway.
 func (r *Reader) Held(ctx context.Context, user, vc string, since, until time.Time) ([]HeldUse, error) {
 	switch {
 	case r == nil || r.Ask == nil:
@@ -86,7 +89,7 @@ func (r *Reader) Held(ctx context.Context, user, vc string, since, until time.Ti
 	return out, nil
 }
 
-// heldQuery returns the query for a window.
+// heldQuery returns the query for the use of held GPUs in a window.
 func heldQuery(user, vc string, window time.Duration) string {
 	match := ""
 	for _, m := range [][2]string{{"user", user}, {"vc", vc}} {
@@ -94,7 +97,8 @@ func heldQuery(user, vc string, window time.Duration) string {
 			match += is(m[0], m[1]) + ", "
 		}
 	}
-	// A GPU's use with the person and the virtual cluster of the task that holds it: the metric of tasks only adds these labels.
+	// This is the use of each GPU, with the person and the virtual cluster of the task that holds the GPU. The metric of tasks is multiplied by 0,
+	// so that it only adds these labels.
 	use := "max by (pod, node, gpu) (DCGM_FI_DEV_GPU_UTIL{" + is("namespace", kube.JobNamespace) + "})" +
 		` * on (pod) group_left (user, vc) (0 * max by (pod, user, vc) (label_join(pai_task_gpus{` + match + `task_pod!=""} > 0, "pod", "", "task_pod")) + 1)`
 	sum := func(how, series string) string {

@@ -19,30 +19,30 @@ import (
 
 // Report is how a job, a task, a machine or a virtual cluster used its resources over time.
 type Report struct {
-	// Since and Until are the first and the last time of each series, and Step is the time between two, in seconds.
+	// Since and Until are the first and the last time of each series. Step is the time between two values, in seconds.
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
 	Step  int       `json:"step"`
-	// Findings describe what the figures show, the most important first. There are at most MaxFindings, and usually none.
+	// Findings describe what the measurements show, the most important first. There are at most MaxFindings, and usually there are no findings.
 	Findings []Finding `json:"findings,omitempty"`
-	// Charts leave out metrics that weren't measured.
+	// Charts contains no charts for metrics that weren't measured.
 	Charts []Chart `json:"charts"`
 	// Note explains why there are no charts.
 	Note string `json:"note,omitempty"`
 }
 
-// Chart holds one metric of several things.
+// Chart shows one metric, with a series for each task, GPU or machine.
 type Chart struct {
 	Name  string `json:"name"`  // gpu-use; see the table of queries
 	Title string `json:"title"` // GPU use
 	Unit  string `json:"unit,omitempty"`
-	// Folded is how many series the lowest, the mean and the highest stand for, if they are too many to show; otherwise 0. It is -1 if they are too many to
-	// count.
+	// Folded is 0 if the chart contains all series. If there are too many series, the chart contains their lowest, mean and highest values, and
+	// Folded is the number of the series, or -1 if there are too many to count.
 	Folded int      `json:"folded,omitempty"`
 	Series []Series `json:"series"`
 }
 
-// Units of charts. Without a unit, values are numbers of things.
+// Units of charts. Values without a unit are counts.
 const (
 	UnitPercent = "percent"
 	UnitBytes   = "bytes"
@@ -59,13 +59,13 @@ type Series struct {
 	Task string `json:"task,omitempty"` // worker[0]
 	Node string `json:"node,omitempty"`
 	GPU  string `json:"gpu,omitempty"` // its number on its machine
-	// Limit is the highest value that is possible, if it is known: the limit of a task, or the memory of a machine.
+	// Limit is the highest possible value if it is known: the limit of a task, or the memory of a machine.
 	Limit *float64 `json:"limit,omitempty"`
-	// Values has one value for each time from Since to Until; null if it wasn't measured.
+	// Values holds one value for each time from Since to Until. A value that wasn't measured is null.
 	Values []*float64 `json:"values"`
 }
 
-// Names of series that stand for all series of a chart.
+// Names of the series that summarize all series of a folded chart.
 const (
 	Lowest  = "lowest"
 	Mean    = "mean"
@@ -74,21 +74,21 @@ const (
 
 // Limits of a report.
 const (
-	// MaxPoints is the largest number of values of a series, and DefaultPoints the number without one in the request.
+	// MaxPoints is the maximum number of values of a series. DefaultPoints is the number of values if the request doesn't specify one.
 	MaxPoints     = 300
 	DefaultPoints = 241
 	// MaxSpan is the longest range. Prometheus keeps figures for 31 days by default.
 	MaxSpan = 30 * 24 * time.Hour
-	// MaxSeries is how many series a report has at most.
+	// MaxSeries is the maximum number of series in a report.
 	MaxSeries = 64
-	// minStep is Prometheus' default scrape interval: in a shorter time there is no new value.
+	// minStep is Prometheus' default scrape interval. In a shorter time there is no new value.
 	minStep = 30 * time.Second
 )
 
 // steps are the intervals between two times of a report, in minutes. All of them divide a day.
 var steps = []float64{0.5, 1, 1.5, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30, 45, 60, 90, 120, 180, 240, 360, 720}
 
-// step returns the shortest interval that is at least as long as d: one of steps, or days.
+// step returns the shortest possible interval that is at least as long as d. Possible intervals are steps and whole days.
 func step(d time.Duration) time.Duration {
 	const day = 24 * time.Hour
 	for _, minutes := range steps {
@@ -99,23 +99,24 @@ func step(d time.Duration) time.Duration {
 	return (d + day - 1) / day * day
 }
 
-// Range is the time of a report.
+// Range is the time range of a report.
 type Range struct {
-	// Since and Until are its bounds; Since is before Until.
+	// Since and Until are the bounds of the range. Since is before Until.
 	Since, Until time.Time
 	// Points is the largest number of values that each series may have; 0 means DefaultPoints.
 	Points int
 }
 
-// Window is the requested range of time. Which fields are zero depends on the subject of the report.
+// Window is the time range that a user requests. Fields may be zero: then the subject of the report determines the range.
 type Window struct {
 	Since, Until time.Time
-	// Last is the time before the end, if Since is zero.
+	// Last is the length of the range that ends at Until, if Since is zero.
 	Last   time.Duration
 	Points int
 }
 
-// Within returns the range of a window of something that exists from begin to end. usual is the length of the range if the window has no beginning.
+// Within returns the range of a window for a subject that exists from begin to end. If the window has neither Since nor Last, usual is the length of
+// the range.
 func (w Window) Within(begin, end time.Time, usual time.Duration) (Range, error) {
 	if !w.Since.IsZero() && !w.Until.IsZero() && !w.Since.Before(w.Until) {
 		return Range{}, &RangeError{`"since" isn't before "until"`}
@@ -139,20 +140,20 @@ func (w Window) Within(begin, end time.Time, usual time.Duration) (Range, error)
 	return r, nil
 }
 
-// RangeError is the error for a range that can't be read.
+// RangeError is the error for an invalid range.
 type RangeError struct{ text string }
 
 // Error implements error.
 func (e *RangeError) Error() string { return e.text }
 
-// grid is the times of all series.
+// grid is the list of times at which all series have their values.
 type grid struct {
 	since time.Time
 	step  time.Duration
 	n     int
 }
 
-// grid places the times of a range. Each time is a multiple of the step, so that the values of a chart don't change when it is read again.
+// grid returns the times of a range. Each time is a multiple of the step, so that the values of a chart don't change when the chart is read again.
 func (r Range) grid() (grid, error) {
 	points := r.Points
 	if points == 0 {
@@ -177,8 +178,8 @@ func (r Range) grid() (grid, error) {
 
 func (g grid) until() time.Time { return g.since.Add(time.Duration(g.n-1) * g.step) }
 
-// mixed returns how many of the first values also have figures from before a time: with long steps, each value is one of the time since the
-// value before it, and rates need a little more.
+// mixed returns how many of the first values also contain measurements from before begin. With long steps, each value summarizes the time since the
+// previous value, and rates need a little more time.
 func (g grid) mixed(begin time.Time) (n int) {
 	if begin.IsZero() || g.step <= 2*minStep {
 		return 0
@@ -190,31 +191,31 @@ func (g grid) mixed(begin time.Time) (n int) {
 }
 
 var (
-	// ErrNone is the error if the cluster has no Prometheus.
+	// ErrNone means that the cluster has no Prometheus.
 	ErrNone = errors.New("the use over time isn't known: the cluster has no Prometheus")
-	// ErrAway is the error if Prometheus doesn't respond.
+	// ErrAway means that Prometheus doesn't respond.
 	ErrAway = errors.New("the use over time isn't known: Prometheus doesn't answer")
 )
 
-// Remedies of these errors.
+// Remedies of ErrNone and ErrAway.
 const (
 	RemedyNone = "an operator starts it with: paictl service start -n prometheus"
 	RemedyAway = "try again in a moment; an operator sees its state with: paictl service status -n prometheus"
 )
 
-// Reader reads reports.
+// Reader reads reports from Prometheus.
 type Reader struct {
-	// Ask sends a request to the HTTP API of a service of the platform, as pkg/diagnose/web does. Its error is a web.NoneError if the
-	// cluster doesn't have the service.
+	// Ask sends a request to the HTTP API of a service of the platform, as pkg/diagnose/web does. If the cluster doesn't have the service, the error
+	// is a web.NoneError.
 	Ask func(ctx context.Context, service, path string, query url.Values) (io.ReadCloser, error)
 	// Failed is called with the reason if Prometheus doesn't respond; it may be nil.
 	Failed func(error)
 }
 
-// atOnce is how many queries of a report run at a time.
+// atOnce is how many queries of a report run simultaneously.
 const atOnce = 4
 
-// Read reads the report of a subject. The errors are a RangeError, ErrNone and ErrAway.
+// Read reads the report of a subject. The error is a RangeError, ErrNone or ErrAway.
 func (r *Reader) Read(ctx context.Context, s *Subject, of Range) (*Report, error) {
 	g, err := of.grid()
 	if err != nil {
@@ -256,7 +257,7 @@ func (r *Reader) Read(ctx context.Context, s *Subject, of Range) (*Report, error
 	return out, nil
 }
 
-// silent reports whether all values of a chart are 0.
+// silent reports whether all measured values of a chart are 0.
 func silent(c *Chart) bool {
 	for i := range c.Series {
 		for _, v := range c.Series[i].Values {
@@ -268,7 +269,7 @@ func silent(c *Chart) bool {
 	return true
 }
 
-// fold replaces more than most series with the lowest, the mean and the highest of them at each time.
+// fold returns a chart with at most most series. If there are more series, it replaces them with their lowest, mean and highest value at each time.
 func fold(c *Chart, most int) *Chart {
 	if len(c.Series) <= most || c.Folded != 0 {
 		return c

@@ -34,7 +34,7 @@ var (
 	trainer = OfJob("0123", []Role{{"worker", "worker"}, {"Server 1", "server-1"}}, -1)
 )
 
-// fake responds to queries as a Prometheus does. A query without a stored response has no series.
+// fake is a Prometheus with stored responses. The response to any other query has no series.
 type fake struct {
 	mu      sync.Mutex
 	answers map[string]string // by a part of the query
@@ -56,7 +56,7 @@ func (f *fake) ask(_ context.Context, service, path string, query url.Values) (i
 	return io.NopCloser(strings.NewReader(`{"status":"success","data":{"resultType":"matrix","result":[]}}`)), nil
 }
 
-// matrix returns a response with one value, at the end of anHour, for each series.
+// matrix returns a response in which each series has one value, at the end of anHour.
 func matrix(labels ...string) string {
 	var out []string
 	for i, l := range labels {
@@ -72,7 +72,7 @@ func names(c *Chart) (out []string) {
 	return out
 }
 
-// The response is a response of Prometheus 2.42 to the query of GPU use, for series of test/alerts.
+// The file is a recorded response of Prometheus 2.42 to the query of GPU use, for series of test/alerts.
 func TestARecordedAnswerIsRead(t *testing.T) {
 	data, err := os.ReadFile("testdata/gpu-use.json")
 	require.NoError(t, err)
@@ -124,7 +124,7 @@ func TestQueriesSelectOnlyTheSubject(t *testing.T) {
 	}
 }
 
-// The queries have the limits of a report.
+// The number of series that the queries request is within the limit of a report.
 func TestAReportHasAtMostMaxSeries(t *testing.T) {
 	for _, s := range []*Subject{trainer, OfMachine("m", true), OfVC("v")} {
 		sum, seen := 0, map[string]bool{}

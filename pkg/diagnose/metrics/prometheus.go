@@ -17,16 +17,16 @@ import (
 
 const (
 	service = "prometheus"
-	// maxRaw is how many series of a query are read. If there are more, Prometheus folds them.
+	// maxRaw is the maximum number of series that are read for a query. If there are more series, Prometheus folds them.
 	maxRaw = 64
-	// maxBytes is the maximum size of a response: maxRaw series of MaxPoints values have about 1 MB.
+	// maxBytes is the maximum size of a response. maxRaw series of MaxPoints values need about 1 MB.
 	maxBytes = 8 << 20
 )
 
 // errMany is the error for a response with more than maxRaw series.
 var errMany = errors.New("there are too many series")
 
-// chart reads the chart of a query, with all of its series.
+// chart reads the chart of a query. If the query has more than maxRaw series, the chart contains only their lowest, mean and highest values.
 func (r *Reader) chart(ctx context.Context, s *Subject, q *query, g grid) (Chart, error) {
 	c := Chart{Name: q.name, Title: q.title, Unit: q.unit}
 	w := where{s.match, g.step}
@@ -64,7 +64,7 @@ func highest(values []*float64) (out *float64) {
 	return out
 }
 
-// series returns the series of a query, named by the given labels, in order. The error is errMany if there are more than maxRaw.
+// series returns the series of a query, named after the labels by, and sorted. The error is errMany if there are more than maxRaw series.
 func (r *Reader) series(ctx context.Context, s *Subject, by []string, expr string, g grid) ([]Series, error) {
 	at := func(i int) string { return strconv.FormatInt(g.since.Unix()+int64(i)*int64(g.step.Seconds()), 10) }
 	body, err := r.Ask(ctx, service, "/api/v1/query_range", url.Values{
@@ -104,10 +104,10 @@ type result struct {
 	Values []point           `json:"values"`
 }
 
-// point is a value and its time, in seconds.
+// point is a value and its time in seconds since 1970.
 type point struct{ at, value float64 }
 
-// UnmarshalJSON implements json.Unmarshaler. Values are strings, because JSON has no NaN.
+// UnmarshalJSON implements json.Unmarshaler. Prometheus writes values as strings, because JSON has no NaN.
 func (p *point) UnmarshalJSON(data []byte) error {
 	var pair [2]json.RawMessage
 	var text string
@@ -153,21 +153,21 @@ func (one *result) series(s *Subject, by []string, g grid) Series {
 	return out
 }
 
-// rounded rounds to four digits, because a chart doesn't show more.
+// rounded returns a value with four digits, because a chart doesn't show more digits.
 func rounded(v float64) float64 {
 	out, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 4, 64), 64)
 	return out
 }
 
-// compare orders series naturally: worker[2] before worker[10].
+// compare orders series by task, node, GPU and name. It compares numbers as numbers, so that worker[2] comes before worker[10].
 func compare(a, b Series) int {
 	return cmp.Or(natural(a.Task, b.Task), natural(a.Node, b.Node), natural(a.GPU, b.GPU), slices.Index(order, a.Name)-slices.Index(order, b.Name), natural(a.Name, b.Name))
 }
 
-// order is the order of the parts of charts.
+// order lists the names of series in the order of a chart.
 var order = []string{"guaranteed", "used", "opportunistic", "bad", "jobs", "tasks", "all", "the busiest", Lowest, Mean, Highest}
 
-// natural compares strings with their numbers as numbers.
+// natural compares strings. It compares numbers in the strings as numbers.
 func natural(a, b string) int {
 	for a != "" && b != "" {
 		x, y := digits(a), digits(b)
@@ -195,7 +195,7 @@ func digits(s string) int {
 	return n
 }
 
-// distinguish adds the machine to the names of series with the same name: a task that was retried may have had GPU 0 of several
+// distinguish adds the machine to the names of series that have the same name. For example, a task that was retried may have had GPU 0 of several
 // machines.
 func distinguish(all []Series) {
 	count := map[string]int{}

@@ -15,18 +15,19 @@ import (
 // query is a named query, whose result is a chart.
 type query struct {
 	name, title, unit string
-	// most is the maximum number of series in a chart; more are folded.
+	// most is the maximum number of series in the chart. If there are more series, they are folded.
 	most int
-	// rare charts are left out if all values are 0.
+	// rare means that the chart is omitted if all of its values are 0.
 	rare bool
-	// expr is the query in PromQL. by are the labels that its series have.
+	// expr returns the query in PromQL. by lists the labels that identify its series.
 	expr func(w where) string
 	by   []string
-	// limit is a query for the limits of its series, by the same labels; nil if its series have no limits.
+	// limit returns a query for the limits of the series, with the same labels; nil if the series have no limits.
 	limit func(w where) string
 }
 
-// Numbers of series in a chart: the GPUs of a usual machine, and fewer tasks. A test checks that a report has at most MaxSeries series.
+// Maximum numbers of series in a chart: the GPUs of a usual machine, and a smaller number of tasks. A test checks that a report has at most
+// MaxSeries series.
 const (
 	mostGPUs  = 8
 	mostTasks = 5
@@ -34,7 +35,7 @@ const (
 
 // where holds the parts of a query that differ between requests.
 type where struct {
-	// match selects the series of the subject: matchers of labels with quoted values.
+	// match selects the series of the subject. It consists of label matchers with quoted values.
 	match string
 	step  time.Duration
 }
@@ -44,8 +45,8 @@ func (w where) sel(metric string, more ...string) string {
 	return metric + "{" + strings.Join(append([]string{w.match}, more...), ", ") + "}"
 }
 
-// mean returns a query for the mean of a measurement since the previous point, and peak for the highest value. If the step is at most two intervals
-// of Prometheus, it is the series itself.
+// mean returns a query for the mean of a measurement since the previous value of the series, and peak returns a query for the highest measurement.
+// If the step is at most two scrape intervals of Prometheus, they return the measurement itself.
 func (w where) mean(metric string) string {
 	return w.over("avg", w.sel(metric))
 }
@@ -61,31 +62,30 @@ func (w where) over(how, series string) string {
 	return fmt.Sprintf("%s_over_time(%s[%s])", how, series, seconds(w.step))
 }
 
-// rate returns a query for the growth of a counter per second. A rate needs two values; the range is long enough that one value may be missing.
+// rate returns a query for the growth of a counter per second. A rate needs two values. The range is so long that one further value may be missing.
 func (w where) rate(metric string, more ...string) string {
 	return fmt.Sprintf("rate(%s[%s])", w.sel(metric, more...), seconds(max(4*minStep, w.step+minStep)))
 }
 
 func seconds(d time.Duration) string { return strconv.Itoa(int(d.Seconds())) + "s" }
 
-// is and like return matchers of a label. A quoted string in Go is also one in PromQL.
+// is and like return matchers of a label. The syntax of a string that Go quotes is also valid in PromQL.
 func is(label, value string) string { return label + "=" + strconv.Quote(value) }
 
 func like(label, expression string) string { return label + "=~" + strconv.Quote(expression) }
 
-// slowed are the bits of NVML's reasons for a slower clock that are a fault: hardware slowdown, heat as the driver and as the hardware sees it, power brake.
-// A clock that stays below the power limit of the card is usual.
+// slowed lists the bits of NVML's clock event reasons that mean a fault: hardware slowdown, heat according to the driver, heat according to the
+// hardware, and power brake. A clock that is limited by the power limit of the card is usual.
 var slowed = []int{8, 32, 64, 128}
 
-// gpus returns the queries about GPUs, by the labels that identify one. The measurements have their names in
-// pkg/node/agent/gpu.
+// gpus returns the queries about GPUs. The labels by identify a GPU. pkg/node/agent/gpu defines the names of the measurements.
 func gpus(by ...string) []query {
 	labels := strings.Join(by, ", ")
 	maxBy := func(e string) string { return "max by (" + labels + ") (" + e + ")" }
 	sumBy := func(e string) string { return "sum by (" + labels + ") (" + e + ")" }
 	return []query{
 		{name: "gpu-use", title: "GPU use", unit: UnitPercent, most: mostGPUs, by: by, expr: func(w where) string { return maxBy(w.mean("DCGM_FI_DEV_GPU_UTIL")) }},
-		// The parts of a split GPU have one series each.
+		// Each part of a split GPU has its own series.
 		{name: "gpu-memory", title: "GPU memory", unit: UnitPercent, most: mostGPUs, by: by, expr: func(w where) string {
 			return "100 * " + sumBy(w.peak("DCGM_FI_DEV_FB_USED")) + " / (" + sumBy(w.mean("DCGM_FI_DEV_FB_USED")) + " + " + sumBy(w.mean("DCGM_FI_DEV_FB_FREE")) + ")"
 		}},
@@ -100,8 +100,8 @@ func gpus(by ...string) []query {
 	}
 }
 
-// ofTasks returns the queries about the tasks of a job, by their pods. The measurements come from the kubelets; the chart prometheus keeps the
-// measurements that these queries use.
+// ofTasks returns the queries about the tasks of a job, by pod. The measurements come from the kubelets. The chart of the service prometheus keeps
+// the measurements that these queries use.
 func ofTasks() []query {
 	by := []string{"pod"}
 	const container = `container!=""` // without it, they would be counted twice
@@ -125,7 +125,7 @@ func ofTasks() []query {
 	)
 }
 
-// disks and network match the block devices and the network devices without others below them, so that no byte counts twice.
+// disks and network match devices that aren't based on other devices, so that no byte counts twice.
 const (
 	disks   = `device!~"(dm-|md|loop|ram|zram|sr).*"`
 	network = `device!~"lo|(bond|flannel|cni|vxlan|tunl|kube).*|.*[.].*"`
@@ -163,8 +163,8 @@ func ofMachine(whole bool) []query {
 	return out
 }
 
-// ofVC returns the queries about a virtual cluster. The measurements come from the scheduler's leader, and from the job controller, which knows the owners of
-// tasks.
+// ofVC returns the queries about a virtual cluster. The measurements come from the scheduler that is the leader, and from the job controller, which
+// knows the owners of tasks.
 func ofVC() []query {
 	parts := func(prefix string, names ...string) func(w where) string {
 		return func(w where) string {
@@ -180,7 +180,7 @@ func ofVC() []query {
 	}
 	return []query{
 		{name: "gpus", title: "GPUs", most: 4, by: []string{labelPart}, expr: parts("pai_scheduler_vc_", "guaranteed", "used", "opportunistic", "bad")},
-		// These series belong to the pods of jobs, and the virtual cluster is a label of another metric.
+		// The series of GPU use belong to the pods of jobs. Their virtual cluster is a label of another metric.
 		{name: "held-use", title: "Use of the GPUs that its tasks hold", unit: UnitPercent, most: 1, expr: func(w where) string {
 			holds := `label_join(` + w.sel("pai_task_gpus") + ` > 0, "pod", "", "task_pod")`
 			return "avg(max by (pod, node, gpu) (" + where{is("namespace", kube.JobNamespace), w.step}.mean("DCGM_FI_DEV_GPU_UTIL") + ") and on (pod) " + holds + ")"
@@ -191,37 +191,36 @@ func ofVC() []query {
 	}
 }
 
-// labelPart names the parts of a query that is made of several.
+// labelPart is the label that identifies the parts of a query that consists of several expressions.
 const labelPart = "part"
 
 func part(name, expr string) string {
 	return "label_replace(" + expr + `, "` + labelPart + `", ` + strconv.Quote(name) + `, "", "")`
 }
 
-// Subject is a job, a task, a machine or a virtual cluster.
+// Subject is the subject of a report: a job, a task, a machine or a virtual cluster.
 type Subject struct {
 	match   string
 	queries []query
-	// task returns the name of a pod's task as people know it.
+	// task returns the name of a pod's task, such as worker[0].
 	task func(pod string) string
-	// begin is when the subject began to exist, if an earlier subject may have had the same name.
+	// begin is when the subject began to exist. It is set if an earlier subject may have had the same name.
 	begin time.Time
-	// nothing is the note if Prometheus has no data.
+	// nothing is the note of the report if Prometheus has no data.
 	nothing string
 }
 
-// Role is a task role of a job: its name for people, and the part of its pods' names.
+// Role is a task role of a job, with its name and the part of the pods' names that identifies the role.
 type Role struct{ Name, Object string }
 
-// maxPattern is the maximum length of the names of a job's roles in a query, which contains them several times and becomes part of a
-// URL.
+// maxPattern is the maximum length of the pattern with the names of a job's roles. The query contains the pattern several times and becomes part of
+// a URL.
 const maxPattern = 1000
 
 // hashed matches the names of Frameworks that paictl and OpenPAI submit, which are MD5 hashes.
 var hashed = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-// OfJob returns the subject of a job's tasks, by the name of its Framework. index selects one task of the only role; -1
-// means all.
+// OfJob returns the subject for a job's tasks, by the name of its Framework. If index isn't -1, the subject is one task of the only role.
 func OfJob(framework string, roles []Role, index int32) *Subject {
 	names, number := map[string]string{}, "[0-9]+"
 	var objects []string
@@ -252,19 +251,20 @@ func OfJob(framework string, roles []Role, index int32) *Subject {
 	}
 }
 
-// Since returns the subject with the time when it began. An earlier job's pods may have had the same names, so values that look back to before
-// that time are omitted.
+// Since sets the time when the subject began to exist, and returns the subject. The pods of an earlier job may have had the same names, so values
+// that summarize measurements from before that time are omitted.
 func (s *Subject) Since(begin time.Time) *Subject {
 	s.begin = begin
 	return s
 }
 
-// OfMachine returns the subject of a machine. whole adds figures that only administrators may see: figures with the names of its file systems.
+// OfMachine returns the subject for a machine. If whole is set, the report also contains figures that only administrators may see, because these
+// contain the names of file systems.
 func OfMachine(name string, whole bool) *Subject {
 	return &Subject{match: is("node", name), queries: ofMachine(whole), nothing: "Prometheus has no figures of this machine and this time: it was down, or the services agent and node-exporter didn't run on it."}
 }
 
-// OfVC returns the subject of a virtual cluster.
+// OfVC returns the subject for a virtual cluster.
 func OfVC(name string) *Subject {
 	return &Subject{match: is("vc", name), queries: ofVC(), nothing: "Prometheus has no figures of this virtual cluster and this time: the scheduler didn't run, or didn't have it."}
 }

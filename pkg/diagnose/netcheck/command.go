@@ -15,7 +15,7 @@ const usage = `usage: netcheck serve [-listen :8080]      answer with POD_NAME, 
        netcheck resolve [-timeout 30s] NAME  print a name's addresses
 `
 
-// Run runs the program netcheck with its arguments.
+// Run runs the program netcheck with command-line arguments.
 func Run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
 		return fmt.Errorf("no command\n%s", usage)

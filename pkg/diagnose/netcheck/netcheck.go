@@ -1,6 +1,6 @@
 // Package netcheck tests whether pods reach each other, using only the standard library.
-// In: an address or a name. Out: the identity of the pod that responded. It runs in an image without a shell, as the server in a pod and as the
-// client.
+// In: an address or a name. Out: the identity of the pod that responded. The program runs in an image without a shell, both as the server in a pod
+// and as the client.
 package netcheck
 
 import (
@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// answerMax limits the length of a response, in bytes.
+// answerMax is the maximum length of a response in bytes.
 const answerMax = 4096
 
 // Identity identifies the pod that responds.
@@ -57,7 +57,7 @@ func Serve(ctx context.Context, l net.Listener, i Identity) error {
 	return srv.Shutdown(grace)
 }
 
-// Get returns the response of a URL.
+// Get returns the body of a URL, without spaces around it. A status other than 200 is an error.
 func Get(ctx context.Context, c *http.Client, url string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -83,7 +83,7 @@ type Resolver interface {
 	LookupHost(ctx context.Context, name string) ([]string, error)
 }
 
-// Resolve returns a name's addresses, sorted.
+// Resolve returns a sentence with the sorted addresses of a name.
 func Resolve(ctx context.Context, r Resolver, name string) (string, error) {
 	addrs, err := r.LookupHost(ctx, name)
 	if err != nil {
@@ -93,13 +93,13 @@ func Resolve(ctx context.Context, r Resolver, name string) (string, error) {
 	return name + " is " + strings.Join(addrs, ", "), nil
 }
 
-// permanent is an error that a retry can't solve.
+// permanent is an error that retries can't resolve.
 type permanent struct{ error }
 
 func (p permanent) Unwrap() error { return p.error }
 
-// Try retries until ask succeeds or ctx ends: the rules and names of a new pod take a moment to
-// reach every node. It waits between two attempts, and returns the last error.
+// Try calls ask until it succeeds or ctx ends, because the network rules and the names of a new pod take a moment to reach every node. It waits
+// between two attempts. If ctx ends, it returns the last error.
 func Try(ctx context.Context, wait time.Duration, ask func(context.Context) (string, error)) (string, error) {
 	for {
 		answer, err := ask(ctx)

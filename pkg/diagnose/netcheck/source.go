@@ -2,13 +2,13 @@ package netcheck
 
 import "embed"
 
-// Version of the program, which is the tag of its image. Increase it with each change.
+// Version is the version of the program, and the tag of its image. Increase it with each change.
 const Version = "v1"
 
 //go:embed netcheck.go command.go
 var source embed.FS
 
-// mainFile is the main.go for a module that contains only this program.
+// mainFile is the main.go of a module that contains only this program.
 const mainFile = `package main
 
 import (
@@ -32,8 +32,8 @@ func main() {
 }
 `
 
-// Module returns the files of a Go module that contains only this program, by path, so that an
-// installed paictl can build the image without a checkout. It needs no other module.
+// Module returns the files of a Go module that contains only this program, by path. With this module, an installed paictl can build the image
+// without a checkout. The module needs no other modules.
 func Module() map[string]string {
 	out := map[string]string{
 		"go.mod":  "module paictl.openpai.org/netcheck\n\ngo 1.26.0\n",

@@ -24,7 +24,7 @@ type archive struct {
 	spool string
 	max   int64
 	now   time.Time
-	// broken is called once, when the archive can no longer be written.
+	// broken is called once, with the first error that makes it impossible to continue the archive.
 	broken func(error)
 
 	mu    sync.Mutex
@@ -57,14 +57,13 @@ func newArchive(w io.Writer, o *Options, set *redact.Set, broken func(error)) *a
 		out: out, zip: zip, tar: tar.NewWriter(zip), names: map[string]bool{}}
 }
 
-// add writes a file into the archive: the output of write, without secrets. If write fails, the output so far
-// is kept, and the index reports the error. Empty files are omitted.
+// add writes the output of write into a file of the archive, without secrets. If write fails, the output so far is kept, and the index reports the
+// error. Empty files are omitted.
 func (a *archive) add(name, what string, write func(io.Writer) error) {
 	a.file(name, what, 0, 0, write)
 }
 
-// log does the same as add for output that may be long: it keeps head bytes of the beginning and tail bytes of the end,
-// and omits the middle.
+// log is like add, but for output that may be long. It keeps head bytes of the beginning and tail bytes of the end, and omits the middle.
 func (a *archive) log(name, what string, head, tail int, write func(io.Writer) error) {
 	a.file(name, what, head, tail, write)
 }
@@ -78,7 +77,7 @@ func (a *archive) file(name, what string, head, tail int, write func(io.Writer) 
 		ends = &bothEnds{w: f, head: head, tail: tail}
 		to = ends
 	}
-	// Remove secrets before the text is truncated, because a truncated secret would not be found.
+	// Remove secrets before the text is truncated, because a truncated secret would not be recognized.
 	clean := a.set.Writer(to)
 	err := write(clean)
 	closed := clean.Close()
@@ -102,7 +101,7 @@ func (a *archive) file(name, what string, head, tail int, write func(io.Writer) 
 	}
 }
 
-// missing records a part that could not be read, or not completely.
+// missing records that a part could not be read completely, and why.
 func (a *archive) missing(what string, why error) {
 	text := why.Error()
 	if h := hint.Of(why); h != "" {
@@ -113,20 +112,20 @@ func (a *archive) missing(what string, why error) {
 	a.index.Missing = append(a.index.Missing, Missing{a.set.String(what), a.set.String(text)})
 }
 
-// note adds a remark for readers of the bundle.
+// note adds a note for readers of the bundle to the index.
 func (a *archive) note(format string, args ...any) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.index.Notes = append(a.index.Notes, a.set.String(fmt.Sprintf(format, args...)))
 }
 
-// put appends a file.
+// put appends a file to the archive, unless the archive would become too large.
 func (a *archive) put(e Entry, f *spooled) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	e.Name = a.unique(a.set.String(e.Name))
 	e.Size = f.size
-	// Count the size as if the content could not be compressed, so that the limit always holds.
+	// Assume that the content can't be compressed, so that the archive never exceeds the limit.
 	if a.err == nil && a.max > 0 && a.out.n+f.size+reserve > a.max {
 		if err := a.zip.Flush(); err != nil { // buffered bytes count, too
 			a.failed(err)
@@ -155,7 +154,7 @@ func (a *archive) write(name string, size int64, copyTo func(io.Writer) error) e
 	return copyTo(a.tar)
 }
 
-// unique returns a name that can't lead out of the archive and isn't used in it yet.
+// unique returns a name that can't lead out of the archive and that the archive doesn't contain yet.
 func (a *archive) unique(name string) string {
 	var parts []string
 	for p := range strings.SplitSeq(name, "/") {
@@ -185,7 +184,7 @@ func (a *archive) fail(err error) {
 	a.failed(err)
 }
 
-// failed records the first write error, which ends the run.
+// failed records the first write error and ends the run.
 func (a *archive) failed(err error) {
 	if a.err != nil {
 		return
@@ -197,7 +196,7 @@ func (a *archive) failed(err error) {
 	a.broken(a.err)
 }
 
-// finish writes the index and ends the archive.
+// finish writes the index and completes the archive.
 func (a *archive) finish(ix Index) (*Index, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

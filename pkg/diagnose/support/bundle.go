@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/services"
 )
 
-// bundle is a bundle that is being made.
+// bundle is the bundle that Write is making.
 type bundle struct {
 	o       Options
 	started time.Time
@@ -26,7 +26,8 @@ type bundle struct {
 	namespaces []string
 	services   []services.Status
 	serviceErr error
-	// shown is the content of the folder, and copy the cluster's copy with its history.
+	// shown is the content of the folder with masked secrets. copy is the cluster's copy of the configuration, and history lists the copy's
+	// revisions.
 	shown   store.Shown
 	copy    *store.Copy
 	history []store.Revision
@@ -36,8 +37,8 @@ type bundle struct {
 	pods []podLogs // whose logs are read
 }
 
-// Write makes a bundle and writes it to w. If a part can't be read, that is not an error: the index reports it. It
-// returns an error only if the archive can't be written, or ctx ends.
+// Write makes a bundle and writes it to w. If a part can't be read, the index reports the error. Write returns an error only if the archive can't be
+// written, or ctx ends.
 func Write(ctx context.Context, w io.Writer, o Options) (*Index, error) {
 	o.Limits.defaults()
 	set(&o.MaxSize, DefaultMaxSize)
@@ -78,14 +79,14 @@ func (b *bundle) since() time.Time { return b.started.Add(-b.o.Since) }
 
 func (b *bundle) wants(part string) bool { return !slices.Contains(b.o.Without, part) }
 
-// progress reports progress.
+// progress reports progress, without secrets.
 func (b *bundle) progress(part, message string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.o.Progress(part, b.archive.set.String(message))
 }
 
-// collect runs the parts. Parts that don't depend on each other run concurrently.
+// collect collects all parts. Parts that don't depend on each other run concurrently.
 func (b *bundle) collect(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, p := range []struct {
@@ -126,7 +127,7 @@ func (b *bundle) collect(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	// Logs come last, so that they are omitted if --max-size is too small for all parts.
+	// Collect logs last, so that logs are the part that is omitted if --max-size is too small for all parts.
 	if !b.wants(PartLogs) {
 		b.archive.missing(PartLogs, errors.New("left out with --without"))
 		return
@@ -134,7 +135,7 @@ func (b *bundle) collect(ctx context.Context) {
 	b.logs(ctx)
 }
 
-// probe checks whether the API responds at all: many requests to a server that doesn't respond would take many times the timeout.
+// probe checks whether the API responds at all, because many requests to a server that doesn't respond would take many times the timeout.
 func (b *bundle) probe(ctx context.Context) {
 	if b.o.Cluster == nil {
 		return
@@ -148,7 +149,7 @@ func (b *bundle) probe(ctx context.Context) {
 	}
 }
 
-// findNamespaces finds the namespaces of the services.
+// findNamespaces adds the namespaces in which services run.
 func (b *bundle) findNamespaces(ctx context.Context) {
 	b.namespaces = []string{kube.SystemNamespace, kube.JobNamespace, "kube-system", "kube-flannel"}
 	if b.o.Cluster == nil || b.o.Services == nil {
@@ -164,7 +165,7 @@ func (b *bundle) findNamespaces(ctx context.Context) {
 	}
 }
 
-// reports adds the output of other commands about the cluster, "paictl status" and "paictl doctor".
+// reports adds the output of other commands, such as "paictl status" and "paictl doctor".
 func (b *bundle) reports(ctx context.Context) {
 	for _, r := range b.o.Reports {
 		b.archive.add(PartReports+"/"+r.Name+".json", r.What, func(w io.Writer) error {

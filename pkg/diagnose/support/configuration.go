@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// configuration writes the folder and the cluster's copy, masked by the meaning of the fields.
+// configuration adds the files of the folder and of the cluster's copy. Secrets are masked according to the meaning of the fields.
 func (b *bundle) configuration(context.Context) {
 	b.folder()
 	if b.o.Cluster == nil {
@@ -69,7 +69,7 @@ func (b *bundle) folder() {
 	})
 }
 
-// text adds a small file.
+// text adds a file with the given content.
 func (b *bundle) text(name, what string, text []byte) {
 	b.archive.add(name, what, func(w io.Writer) error {
 		_, err := w.Write(text)

@@ -1,6 +1,6 @@
 // Package support collects the data that helps to diagnose a cluster into one archive, without its secrets.
-// In: a configuration folder, a connection to the machines, a connection to the API; each may be missing. Out: a
-// tar.gz with an index, which also lists the parts that could not be read.
+// In: a configuration folder, a connection to the machines, a connection to the API; each of these may be missing. Out: a tar.gz with an index,
+// which also lists the parts that could not be read.
 package support
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/services"
 )
 
-// Parts of a bundle, each a folder in the bundle, in the order of the list.
+// Parts of a bundle. Each part is a folder in the bundle.
 const (
 	PartConfiguration = "configuration"
 	PartMachines      = "machines"
@@ -25,76 +25,77 @@ const (
 	PartReports       = "reports"
 )
 
-// Parts returns the names of all parts.
+// Parts returns the names of all parts, in the order of the bundle.
 func Parts() []string {
 	return []string{PartConfiguration, PartMachines, PartKubernetes, PartServices, PartScheduler, PartLogs, PartReports}
 }
 
-// Sources are the sources of a bundle's content.
+// Sources holds the connections and the data from which a bundle is made.
 type Sources struct {
-	// Folder is the configuration's. Config is nil if it can't be read; FolderErr is the reason.
+	// Folder is the configuration folder. If it can't be read, Config is nil and FolderErr is the reason.
 	Folder    string
 	Config    *config.Cluster
 	FolderErr error
-	// Spec and Run are for connecting to the machines; Spec is nil if that isn't possible, and MachinesErr is
-	// the reason. Run must be sufficient for "cluster status".
+	// Spec and Run describe the machines and how to connect to them. If no connection is possible, Spec is nil and MachinesErr is the reason. Run
+	// must contain all options that "cluster status" needs.
 	Spec        *engine.Spec
 	Run         engine.Options
 	MachinesErr error
-	// Cluster is nil if there is no kubeconfig; ClusterErr is the reason.
+	// Cluster is the connection to the API. If there is no connection, Cluster is nil and ClusterErr is the reason.
 	Cluster    *kube.Cluster
 	ClusterErr error
 	// Services returns the state of the services.
 	Services func(context.Context) ([]services.Status, error)
-	// Reports are the outputs of other paictl commands about the cluster, each a file in the folder reports.
+	// Reports are the outputs of other paictl commands about the cluster. Each becomes a file in the folder reports.
 	Reports []Report
 }
 
-// Report is the output of a command, as a file.
+// Report is the output of a command, which becomes a file.
 type Report struct {
 	Name string // the name of the file, without .json
 	What string // a sentence for the index
-	// Ask returns the content of the file's JSON.
+	// Ask returns the content of the file, which is written as JSON.
 	Ask func(context.Context) (any, error)
 }
 
-// Job is a user's job.
+// Job identifies a user's job.
 type Job struct{ User, Name string }
 
-// Options of a bundle.
+// Options configures a bundle.
 type Options struct {
 	Sources
-	// Name is the folder in the archive.
+	// Name is the name of the folder in the archive.
 	Name string
 	// Version and Command are the version and the command line of paictl.
 	Version, Command string
 	// Since is how far back logs and journals are collected; 0 means from their beginning.
 	Since time.Duration
-	// Jobs are those whose environment and logs are included.
+	// Jobs are the jobs whose environment and logs are included.
 	Jobs []Job
-	// MaxSize limits the archive, in bytes.
+	// MaxSize is the maximum size of the archive in bytes.
 	MaxSize int64
-	// Without are the parts to omit.
+	// Without lists the parts to omit.
 	Without []string
-	// SpoolDir is the folder for larger files until they are in the archive. The files have no name there.
+	// SpoolDir is the folder for larger files until they are added to the archive. These files have no names, so that they disappear when the
+	// program exits.
 	SpoolDir string
-	// Clock is time.Now in the program.
+	// Clock returns the current time; the program uses time.Now.
 	Clock func() time.Time
-	// Progress receives progress messages; calls are never concurrent.
+	// Progress receives progress messages. Calls are never concurrent.
 	Progress func(part, message string)
-	// Limits of time and size; zero fields have defaults.
+	// Limits limits time and size. Zero fields have defaults.
 	Limits Limits
 }
 
-// Limits limit the cost of one source.
+// Limits limits the time and the size of each source's data.
 type Limits struct {
 	Part    time.Duration // for all of a part, except machines and logs
 	Machine time.Duration // one machine's script
 	Log     time.Duration // one container's log
 	Logs    time.Duration // all logs together
-	// Head and Tail are how many bytes of a log are kept from its beginning and from its end.
+	// Head and Tail are how many bytes are kept from the beginning and from the end of a log.
 	Head, Tail int
-	// Parallel is how many machines, and how many logs, are read at a time.
+	// Parallel is the maximum number of machines, and of logs, that are read at the same time.
 	Parallel int
 }
 

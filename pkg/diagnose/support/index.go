@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// Index describes a bundle, as index.json and as a page.
+// Index describes the content of a bundle. It is written as index.json and as an HTML page.
 type Index struct {
 	Version  string    `json:"paictl"`
 	Command  string    `json:"command"`
@@ -23,10 +23,10 @@ type Index struct {
 	Finished time.Time `json:"finished"`
 	Cluster  string    `json:"cluster,omitempty"`
 	Server   string    `json:"server,omitempty"`
-	// Since is when the logs and journals begin; zero if they are complete.
+	// Since is the beginning of the collected logs and journals; zero means that they are complete.
 	Since time.Time `json:"since,omitzero"`
-	// Secrets is the number of known secrets that were searched for, in all of their forms. Unsearchable is the number of secrets that were too
-	// short for the search.
+	// Secrets is the number of known secrets that were searched for. Unsearchable is the number of secrets that could not be searched for, because
+	// they are too short.
 	Secrets      int       `json:"knownSecrets"`
 	Unsearchable int       `json:"unsearchableSecrets"`
 	Files        []Entry   `json:"files"`
@@ -34,18 +34,18 @@ type Index struct {
 	Notes        []string  `json:"notes,omitempty"`
 }
 
-// Entry is one file.
+// Entry describes one file of a bundle.
 type Entry struct {
 	Name string `json:"name"`
 	What string `json:"what"`
 	Size int64  `json:"size"` // bytes
 	// Redacted counts the redacted secrets, by kind.
 	Redacted map[string]int `json:"redacted,omitempty"`
-	// Cut is how many bytes were omitted in the middle.
+	// Cut is how many bytes were omitted from the middle of the file.
 	Cut int64 `json:"cut,omitempty"`
 }
 
-// Missing is a part that could not be read, or not completely.
+// Missing is a part that could not be read completely, with the reason.
 type Missing struct {
 	What string `json:"what"`
 	Why  string `json:"why"`
@@ -81,7 +81,7 @@ func (ix *Index) Total() int64 {
 	return n
 }
 
-// Redactions returns the number of marks.
+// Redactions returns the number of secrets that were replaced in all files.
 func (ix *Index) Redactions() int {
 	n := 0
 	for _, f := range ix.Files {
@@ -92,13 +92,13 @@ func (ix *Index) Redactions() int {
 	return n
 }
 
-// Section holds the files of one folder, for the page.
+// Section is a section of the HTML page. It lists the files of one folder.
 type Section struct {
 	Name, What string
 	Files      []Entry
 }
 
-// sectionOf returns the folder of a part that contains a file, or the part itself.
+// sectionOf returns the name of a file's section: the folder that contains the file, or the part if the file is not in a folder of the part.
 func sectionOf(name string) string {
 	folder, rest, _ := strings.Cut(name, "/")
 	if sub, _, deeper := strings.Cut(rest, "/"); deeper {
@@ -107,7 +107,7 @@ func sectionOf(name string) string {
 	return folder
 }
 
-// Sections groups the files: for example, the files of a machine or of a namespace are a section.
+// Sections groups the files by folder. For example, the files of one machine or of one namespace are a section.
 func (ix *Index) Sections() []Section {
 	var out []Section
 	for _, f := range ix.Files {
@@ -148,7 +148,7 @@ func (ix *Index) writeHTML(w io.Writer) error {
 	return t.Execute(w, ix)
 }
 
-// changes describes the changes to a file, or "" if it wasn't changed.
+// changes describes how a file was changed, or returns "" if it wasn't changed.
 func changes(e Entry) string {
 	var out []string
 	for _, kind := range slices.Sorted(maps.Keys(e.Redacted)) {
@@ -164,7 +164,7 @@ func changes(e Entry) string {
 	return text
 }
 
-// size formats a number of bytes for people.
+// size formats a number of bytes with a suitable unit.
 func size(n int64) string {
 	switch {
 	case n < 10_000:
@@ -175,5 +175,5 @@ func size(n int64) string {
 	return fmt.Sprintf("%d MB", n/1_000_000)
 }
 
-// Size formats a number of bytes for people.
+// Size formats a number of bytes with a suitable unit.
 func Size(n int64) string { return size(n) }

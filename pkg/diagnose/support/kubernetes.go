@@ -22,16 +22,16 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// kind is one kind of object.
+// kind is one kind of object to collect.
 type kind struct {
 	api  string // api/v1, apis/apps/v1
 	name string // plural, as in the API's paths
 	what string
-	// tableOnly marks kinds whose content is long and not helpful, or may be secret.
+	// tableOnly marks kinds of which only a table is included, because the content is long and not helpful, or may be secret.
 	tableOnly bool
 }
 
-// clusterKinds returns the kinds without a namespace.
+// clusterKinds returns the kinds of objects that have no namespace.
 func clusterKinds() []kind {
 	return []kind{
 		{api: "api/v1", name: "nodes", what: "Machines as Kubernetes sees them: conditions, addresses, versions, images"},
@@ -71,7 +71,7 @@ func namespacedKinds() []kind {
 	}
 }
 
-// kubernetes reads the objects of the API.
+// kubernetes collects the objects of the API, and information about the API server.
 func (b *bundle) kubernetes(ctx context.Context) {
 	for name, what := range map[string]string{"version": "Version of the API server", "readyz?verbose": "Checks of the API server", "livez?verbose": "Checks of the API server"} {
 		file, _, _ := strings.Cut(name, "?")
@@ -111,7 +111,7 @@ func inParallel(n int, all []func()) {
 	wg.Wait()
 }
 
-// get sends the API a request for a path. The body of an error response is returned with the error.
+// get requests a path from the API server. For an error response, it returns both the body and the error.
 func (b *bundle) get(ctx context.Context, url string) ([]byte, error) {
 	rel, query, _ := strings.Cut(url, "?")
 	r := b.o.Cluster.Client.CoreV1().RESTClient().Get().AbsPath("/"+rel).SetHeader("Accept", runtime.ContentTypeJSON)
@@ -121,7 +121,7 @@ func (b *bundle) get(ctx context.Context, url string) ([]byte, error) {
 	return r.Do(ctx).Raw()
 }
 
-// kind writes the objects of a kind as a table, and as JSON.
+// kind adds the objects of a kind, as a table and as JSON.
 func (b *bundle) kind(ctx context.Context, k kind, namespace string) {
 	url := "/" + k.api + "/" + k.name
 	folder := path.Join(PartKubernetes, "cluster")
@@ -149,7 +149,7 @@ func (b *bundle) kind(ctx context.Context, k kind, namespace string) {
 	})
 }
 
-// asTable requests the output of "kubectl get -o wide" from the API server.
+// asTable is the Accept header that requests the table of "kubectl get -o wide" from the API server.
 const asTable = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
 func (b *bundle) table(ctx context.Context, url string, w io.Writer) (there bool, err error) {
@@ -198,7 +198,7 @@ func (b *bundle) page(url, next string, limit int) *rest.Request {
 	return r
 }
 
-// whole writes the objects as a JSON list, with one page in memory at a time.
+// whole writes the objects as a JSON list. Only one page of objects is in memory at a time.
 func (b *bundle) whole(ctx context.Context, url, namespace, name string, w io.Writer) error {
 	if _, err := io.WriteString(w, "{\"kind\": \"List\", \"apiVersion\": \"v1\", \"items\": ["); err != nil {
 		return err
@@ -249,7 +249,7 @@ func (b *bundle) isNamed(o map[string]any) bool {
 	})
 }
 
-// secretNames lists Secrets without their values, and Helm's revisions, which are stored as Secrets.
+// secretNames adds a list of Secrets without their values, and a list of Helm's revisions, which are also stored as Secrets.
 func (b *bundle) secretNames(ctx context.Context, namespace string) {
 	var secrets, revisions []string
 	err := b.eachSecret(ctx, namespace, func(s *corev1.Secret) {
@@ -268,7 +268,7 @@ func (b *bundle) secretNames(ctx context.Context, namespace string) {
 	b.rows(path.Join(PartServices, "helm-revisions-"+namespace+".txt"), "Revisions of Helm releases in "+namespace, "RELEASE\tREVISION\tSTATUS\tCREATED", revisions)
 }
 
-// rows adds a table, unless it is empty.
+// rows adds a table, unless it has no rows.
 func (b *bundle) rows(name, what, header string, rows []string) {
 	if len(rows) == 0 {
 		return

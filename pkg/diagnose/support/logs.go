@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// podLogs are the containers of a pod that have run.
+// podLogs lists the containers of a pod that have run.
 type podLogs struct {
 	namespace, pod, node string
 	containers           []containerLog
@@ -28,7 +28,8 @@ type containerLog struct {
 	previous bool // a container before the last restart ran as well
 }
 
-// rememberLogs records a pod whose logs are included in the bundle. Those of jobs belong to their users, and are only included if the job was named.
+// rememberLogs records a pod whose logs are to be included in the bundle. The logs of a job belong to the job's user, so they are only included if
+// Options.Jobs lists the job.
 func (b *bundle) rememberLogs(o map[string]any) {
 	var pod corev1.Pod
 	text, err := json.Marshal(o)
@@ -50,10 +51,10 @@ func (b *bundle) rememberLogs(o map[string]any) {
 	b.pods = append(b.pods, p)
 }
 
-// silentAfter is how many consecutive logs may fail before a machine's other logs are skipped.
+// silentAfter is how many logs in a row a machine may fail to send before its remaining logs are skipped.
 const silentAfter = 2
 
-// logs reads the logs of the pods that were found.
+// logs adds the logs of the recorded pods.
 func (b *bundle) logs(ctx context.Context) {
 	if b.o.Cluster == nil {
 		b.archive.missing(PartLogs, b.o.ClusterErr)
@@ -86,7 +87,7 @@ func (b *bundle) logs(ctx context.Context) {
 	}
 }
 
-// log reads one container's log.
+// log adds one container's log.
 func (b *bundle) log(ctx context.Context, p podLogs, container string, previous bool, silent *silence) {
 	name, what := path.Join(PartLogs, p.namespace, p.pod, container+".log"), "Log of container "+container+" of pod "+p.pod
 	if previous {
@@ -117,7 +118,7 @@ func (b *bundle) log(ctx context.Context, p podLogs, container string, previous 
 	})
 }
 
-// silence counts the logs that a machine failed to send.
+// silence counts how many logs in a row each machine failed to send in time.
 type silence struct {
 	mu    sync.Mutex
 	count map[string]int

@@ -19,7 +19,7 @@ import (
 //go:embed scripts/machine.sh
 var machineScript string
 
-// machineFiles returns descriptions of the sections of the script, by name.
+// machineFiles returns the descriptions of the files about a machine, by name. Each file is a section of the script's output.
 func machineFiles() map[string]string {
 	return map[string]string{
 		"os.txt": "Operating system, kernel and its command line, uptime, processors", "mounts.txt": "Mounts, swap, block devices",
@@ -32,7 +32,7 @@ func machineFiles() map[string]string {
 	}
 }
 
-// machines queries all machines, in one round trip each.
+// machines runs the script on all machines, with one round trip for each machine.
 func (b *bundle) machines(ctx context.Context) {
 	if b.o.Spec == nil {
 		b.archive.missing(PartMachines, b.o.MachinesErr)
@@ -60,7 +60,7 @@ func (b *bundle) machines(ctx context.Context) {
 	})
 }
 
-// machine splits one machine's output into files.
+// machine splits the output of one machine's script into files.
 func (b *bundle) machine(host, mark string, said []byte, err error) {
 	folder, what := path.Join(PartMachines, host), machineFiles()
 	found := sections(said, mark)
@@ -95,10 +95,10 @@ func (b *bundle) machine(host, mark string, said []byte, err error) {
 	b.progress(folder, "done")
 }
 
-// notThere is the exit status of a section about something that the machine doesn't have.
+// notThere is the exit status of a section if the machine doesn't have the subject of the section.
 const notThere = "4"
 
-// part is a section of an output.
+// part is a section of the script's output.
 type part struct {
 	name string
 	text []byte
@@ -106,7 +106,7 @@ type part struct {
 	code string // exit status, "" if it was interrupted
 }
 
-// sections splits an output. The parts share its memory.
+// sections splits the output of the script into sections, which share the output's memory.
 func sections(said []byte, mark string) []part {
 	var out []part
 	begin, end := []byte("\n"+mark+" begin "), []byte("\n"+mark+" end ")
@@ -134,8 +134,8 @@ func sections(said []byte, mark string) []part {
 	}
 }
 
-// write writes a section. If its middle is omitted, the partial lines around the gap are omitted as well, because half a
-// secret would not be recognised.
+// write writes a section. If its middle is omitted, write also omits the partial lines before and after the gap, because half a secret would not be
+// recognized.
 func (p part) write(w io.Writer) error {
 	if p.cut == 0 || p.cut > len(p.text) {
 		_, err := w.Write(append(p.text, '\n'))

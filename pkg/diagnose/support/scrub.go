@@ -5,11 +5,11 @@ import (
 	"github.com/openpai/paictl/pkg/diagnose/support/redact"
 )
 
-// annotationApplied contains the whole object again, in the form that kubectl received.
+// annotationApplied is the annotation in which kubectl stores the whole object again.
 const annotationApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// scrub removes from an object fields that don't help readers, and values of containers' environment variables:
-// of a private object all values, otherwise those whose names look secret.
+// scrub removes fields that don't help readers from an object. It also redacts environment variables: all values of a private object, and otherwise
+// the values of variables with the name of a secret.
 func scrub(o map[string]any, private bool) {
 	if meta, ok := o["metadata"].(map[string]any); ok {
 		delete(meta, "managedFields")

@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// known holds the secrets that are removed from all content of the bundle. They are only in memory.
+// known holds the secrets that are removed from all content of the bundle. They are only kept in memory.
 type known struct {
 	builder             redact.Builder
 	count, unsearchable int
@@ -69,12 +69,12 @@ func (b *bundle) knownSecrets(ctx context.Context) *known {
 	return k
 }
 
-// assigned matches the values that a line of a file assigns to names, also in comments and in files that can't be decoded. "##"
-// begins paictl's own description of a field.
+// assigned matches the values that a line of a file assigns to names. It also matches assignments in comments, and in files that can't be parsed. It
+// skips text after "##", which is paictl's own description of a field.
 var assigned = regexp.MustCompile(`(?m)(##.*)|([\w.-]+)["']?[ \t]*:[ \t]+["']?([^\s"'#{\[|>&*][^"'\n]*)`)
 
-// secretsOfFolder reads the operator's files. In these files, their values are masked by position; in other
-// files they are found by value.
+// secretsOfFolder adds the secrets of the operator's files. In these files, secrets are masked by position. In all other files, they are found by
+// value.
 func (b *bundle) secretsOfFolder(k *known) {
 	files := map[string][]byte{}
 	for _, name := range config.Files() {
@@ -101,7 +101,7 @@ func (b *bundle) secretsOfFolder(k *known) {
 	}
 }
 
-// secretsOfCopies reads the cluster's copy and its earlier revisions: an old password may still be valid somewhere.
+// secretsOfCopies adds the secrets of the cluster's copy and of its earlier revisions, because an old password may still be valid somewhere.
 func (b *bundle) secretsOfCopies(ctx context.Context, k *known) {
 	held := store.New(b.o.Cluster.Client)
 	b.history, b.copyErr = held.History(ctx)
@@ -123,9 +123,9 @@ func (b *bundle) secretsOfCopies(ctx context.Context, k *known) {
 }
 
 const (
-	// pageSize is how many objects are read at a time. An object may have a megabyte.
+	// pageSize is the number of objects that are read at a time. An object may have a size of 1 MB.
 	pageSize = 50
-	// rowsAtATime is the same for rows of tables, and for labels and annotations.
+	// rowsAtATime is the number of table rows that are read at a time.
 	rowsAtATime = 250
 )
 
@@ -146,7 +146,7 @@ func (b *bundle) eachSecret(ctx context.Context, namespace string, visit func(*c
 
 const typeHelm = "helm.sh/release.v1"
 
-// publicKeys returns the keys of Secrets whose values are not secret.
+// publicKeys returns keys of Secrets that hold values which aren't secret.
 func publicKeys() []string {
 	return []string{
 		"namespace", "ca.crt", "tls.crt", "service-ca.crt", "expiration", "description", "token-id", "auth-extra-groups", "username", "user",
@@ -154,7 +154,7 @@ func publicKeys() []string {
 	}
 }
 
-// secret adds the values of a Secret. masked are the job files with their secrets masked, by Framework.
+// secret adds the values of a Secret. masked holds the job files with masked secrets, by Framework.
 func (k *known) secret(s *corev1.Secret, masked map[string]string) {
 	if s.Type == typeHelm || s.Name == store.SecretName { // the configuration in another form, whose secrets are already known
 		return
@@ -175,15 +175,15 @@ func (k *known) secret(s *corev1.Secret, masked map[string]string) {
 	}
 }
 
-// isSecretKey reports whether a value is secret because of its key, even if it is short or common.
+// isSecretKey reports whether the key of a value shows that the value is secret, even if the value is short or common.
 func isSecretKey(s *corev1.Secret, key string) bool {
 	return config.LooksSecret(key) || redact.IsSecretName(key) || s.Type == corev1.SecretTypeBasicAuth || s.Type == corev1.SecretTypeServiceAccountToken ||
 		s.Type == corev1.SecretTypeSSHAuth || s.Type == corev1.SecretTypeBootstrapToken
 }
 
 const (
-	// shortestValue and shortestLine are the minimum lengths, in bytes, of a value or a line of a file whose key isn't the key of a secret:
-	// "grafana" in a Secret would redact half of the bundle.
+	// shortestValue and shortestLine are the minimum lengths, in bytes, of values and of lines of files under keys that aren't keys of secrets.
+	// Otherwise "grafana" in a Secret would redact half of the bundle.
 	shortestValue = 8
 	shortestLine  = 16
 )
@@ -203,7 +203,7 @@ func (k *known) addUnlikely(value string) {
 	}
 }
 
-// logins adds the credentials for registries.
+// logins adds the credentials for registries in a Docker configuration.
 func (k *known) logins(text string) {
 	var file any
 	if json.Unmarshal([]byte(text), &file) != nil {
@@ -232,7 +232,8 @@ func (k *known) logins(text string) {
 	walk("", file)
 }
 
-// filledIn adds the secrets that were inserted into a job's commands: the words that are not in the submitted job file, which masks secrets.
+// filledIn adds the secrets that were inserted into a job's commands. These are the words that the submitted job file doesn't contain, because it
+// masks secrets.
 func (k *known) filledIn(spec, masked string) {
 	var job any
 	if json.Unmarshal([]byte(spec), &job) != nil {
@@ -258,10 +259,10 @@ func (k *known) filledIn(spec, masked string) {
 	walk("", job)
 }
 
-// minGuess is the minimum length, in bytes, of the beginning of a value that is also treated as the whole value.
+// minGuess is the minimum length, in bytes, of a value's beginning that may itself be the whole value.
 const minGuess = 6
 
-// shortestWord is the minimum length of a word of a command that counts as a secret.
+// shortestWord is the minimum length of a word in a command that counts as a secret.
 const shortestWord = 6
 
 func (k *known) words(text, masked string) {
@@ -281,10 +282,11 @@ func sortedKeys[V any](m map[string]V) []string {
 	return out
 }
 
-// metadataOnly requests only labels and annotations from the API server.
+// metadataOnly is the Accept header that requests only the metadata of objects from the API server.
 const metadataOnly = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json"
 
-// maskedJobs returns the submitted job files with masked secrets, by the names of their Frameworks. A cluster may have no jobs.
+// maskedJobs returns the submitted job files, in which secrets are masked, by the names of their Frameworks. The result is empty if the cluster
+// doesn't run jobs.
 func (b *bundle) maskedJobs(ctx context.Context) map[string]string {
 	out := map[string]string{}
 	for next := ""; ; {

@@ -7,11 +7,11 @@ import (
 	"os"
 )
 
-// inMemory is the maximum size, in bytes, of a file that is kept in memory until it is in the archive.
+// inMemory is the maximum size, in bytes, of a file that is kept in memory until it is added to the archive.
 const inMemory = 64 << 10
 
-// spooled holds a file until its size is known, which a tar needs first. A larger file is on the disk without a name, so that it
-// is removed in any case when the program exits.
+// spooled holds a file until its size is known, because a tar archive needs the size first. A larger file is on the disk without a name, so that it
+// disappears when the program exits.
 type spooled struct {
 	dir  string // "" keeps all in memory
 	buf  bytes.Buffer
@@ -76,7 +76,7 @@ func (s *spooled) close() {
 	}
 }
 
-// bothEnds passes on the first and the last part of a stream. Both consist of whole lines.
+// bothEnds passes on the beginning and the end of a stream. The end begins with a whole line.
 type bothEnds struct {
 	w          io.Writer
 	head, tail int
@@ -115,7 +115,7 @@ func (b *bothEnds) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close writes the last part, and before it the number of omitted bytes.
+// Close writes the number of omitted bytes, and then the end of the stream.
 func (b *bothEnds) Close() error {
 	last := append(bytes.Clone(b.ring[b.at:]), b.ring[:b.at]...)
 	if b.dropped > 0 {

@@ -51,7 +51,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
-// The secrets that are planted, each in different places.
+// Planted secrets, each in a different place.
 const (
 	sshPassword   = "Xq7-ssh+pass/word"
 	folderToken   = "folder-token-9f3A"
@@ -68,14 +68,14 @@ func planted() []string {
 	return append([]string{sshPassword, folderToken, secretValue, podVariable, jobVariable, filledSecret, dockerSecret, commentSecret}, strings.Split(multiLine, "\n")...)
 }
 
-// disguises are forms of the planted secrets that appear elsewhere.
+// disguises returns the forms in which a planted secret may appear.
 func disguises(s string) []string {
 	j, _ := json.Marshal(s)
 	return []string{s, string(j), url.QueryEscape(s), base64.StdEncoding.EncodeToString([]byte(s)), base64.StdEncoding.EncodeToString([]byte("user:" + s)),
 		base64.URLEncoding.EncodeToString([]byte("x" + s + "yz"))}
 }
 
-// everywhere returns a text with all planted secrets in all disguises, and some of other people's.
+// everywhere returns a text with all planted secrets in all disguises, and with some secrets of other programs.
 func everywhere() string {
 	var b strings.Builder
 	for _, s := range planted() {
@@ -88,7 +88,7 @@ func everywhere() string {
 	return b.String()
 }
 
-// folder makes a configuration with secrets.
+// folder creates a configuration folder with secrets.
 func folder(t *testing.T, ports ...string) (string, *config.Cluster) {
 	t.Helper()
 	dir := t.TempDir()
@@ -107,7 +107,7 @@ func folder(t *testing.T, ports ...string) (string, *config.Cluster) {
 	return out, c
 }
 
-// machine returns a pretended one, with programs that print what they were given.
+// machine returns a simulated machine whose programs print the given texts.
 func machine(t *testing.T, name string, programs map[string]string) *sshtest.Server {
 	t.Helper()
 	root := filepath.Join(t.TempDir(), name)
@@ -147,7 +147,7 @@ type silent struct{}
 
 func (silent) Emit(engine.Event) {}
 
-// reach makes the three machines of folder.
+// reach creates a specification of the three machines of folder, and options to connect to them.
 func reach(t *testing.T, o *Options, c *config.Cluster, servers map[string]*sshtest.Server) *ssh.Counter {
 	t.Helper()
 	spec, err := engine.NewSpec(c, nil)
@@ -169,7 +169,7 @@ func options() Options {
 	return Options{Name: "bundle", Version: "paictl v0", Command: "paictl support-bundle --job x", Clock: time.Now, SpoolDir: os.TempDir(), Since: time.Hour}
 }
 
-// unpack reads an archive.
+// unpack returns the files of an archive by name.
 func unpack(t *testing.T, archive []byte) map[string]string {
 	t.Helper()
 	zip, err := gzip.NewReader(bytes.NewReader(archive))
@@ -191,7 +191,7 @@ func unpack(t *testing.T, archive []byte) map[string]string {
 	}
 }
 
-// requireClean searches the files for the planted secrets, in all of their forms.
+// requireClean fails if a file contains one of the planted secrets in any form.
 func requireClean(t *testing.T, files map[string]string, secrets ...string) {
 	t.Helper()
 	for name, text := range files {
@@ -208,7 +208,7 @@ func requireClean(t *testing.T, files map[string]string, secrets ...string) {
 	}
 }
 
-// plant puts secrets into a cluster: into Secrets, environments, annotations, events and logs.
+// plant creates objects with secrets in a cluster: Secrets, environments, annotations, events and logs.
 func plant(t *testing.T, c *kube.Cluster) {
 	t.Helper()
 	core := c.Client.CoreV1()
@@ -250,7 +250,7 @@ func plant(t *testing.T, c *kube.Cluster) {
 	}
 }
 
-// plantJob makes the job whose command has a secret filled in, and its environment one that isn't.
+// plantJob creates a job. Its command contains a secret that was filled in, and its environment contains another secret.
 func plantJob(t *testing.T, c *kube.Cluster) {
 	t.Helper()
 	s := k8sruntime.NewScheme()
@@ -267,7 +267,7 @@ func plantJob(t *testing.T, c *kube.Cluster) {
 	require.Eventually(t, func() bool { return api.Create(t.Context(), f) == nil }, time.Minute, 50*time.Millisecond)
 }
 
-// kubelet makes the API server request the logs of machine w1 from serve.
+// kubelet makes the API server request the logs of machine w1 from a handler.
 func kubelet(t *testing.T, c *kube.Cluster, serve http.HandlerFunc) {
 	t.Helper()
 	server := httptest.NewTLSServer(serve)
@@ -366,7 +366,7 @@ func TestNoPlantedSecretLeavesTheCluster(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "bundle.tar.gz"), out.Bytes(), 0o600))
 	}
 
-	// The job is named: its environment and logs come along, and are clean as well.
+	// If the job is named, its environment and logs are included, and are also clean.
 	o.Jobs, o.Without = []Job{{"ann", "train"}}, []string{PartMachines}
 	out.Reset()
 	ix, err = Write(t.Context(), &out, o)

@@ -14,19 +14,20 @@ import (
 )
 
 const (
-	// backupsPath is the CronJob of the service cluster-backup.
+	// backupsPath is the path of the CronJob of the service cluster-backup.
 	backupsPath = "/apis/batch/v1/namespaces/pai-system/cronjobs/cluster-backup"
-	// notesPath is the ConfigMap where every program that makes a backup records the time.
+	// notesPath is the path of the ConfigMap in which every program that makes a backup records the time.
 	notesPath = "/api/v1/namespaces/kube-system/configmaps/paictl"
 	noteKey   = "backup"
-	// historyKey is the record of the last backup with the history of jobs: its time, or a word if no backup has it. It is missing if
-	// the cluster has no history to save.
+	// historyKey is the key of a note about the last backup with the history of jobs. The note is the time of this backup, or a word if there is no
+	// such backup. The note is missing if the cluster has no history to back up.
 	historyKey = "backup-history"
-	// missed is how many runs may fail in a row before the last good backup is too old.
+	// missed is how many successive runs may fail before the last good backup counts as too old.
 	missed = 2
-	// skew is how far the clock of the machine that noted a backup may be ahead. Later times are ignored, so that they can't hide an outdated backup.
+	// skew is how far the clock of a machine that records a backup may be ahead. Later times are ignored, because they could hide an outdated
+	// backup.
 	skew = 5 * time.Minute
-	// unknownInterval is the interval of a schedule that can't be parsed.
+	// unknownInterval is the assumed interval if a schedule can't be parsed.
 	unknownInterval = 24 * time.Hour
 )
 
@@ -35,14 +36,14 @@ type backups struct {
 	due, succeeded time.Time
 	running        int
 	suspended      bool
-	// good is the time of the last good backup, or of the beginning of the schedule if there was no backup. overdue is when that is
-	// too old.
+	// good is the time of the last good backup, or the time when the schedule was created if there was no backup. overdue is the time after which
+	// this backup is too old.
 	good, overdue time.Time
-	// history and historyOverdue are the same for backups with the history of jobs. Both times are zero if no history needs to be saved.
+	// history and historyOverdue are the same times for backups with the history of jobs. Both are zero if there is no history to back up.
 	history, historyOverdue time.Time
 }
 
-// cronJob holds the fields of the CronJob that are read.
+// cronJob holds the fields of the CronJob that the watchdog needs.
 type cronJob struct {
 	Metadata struct {
 		CreationTimestamp time.Time `json:"creationTimestamp"`
@@ -93,7 +94,7 @@ func (a API) backups(ctx context.Context, now time.Time) (*backups, error) {
 	return b, nil
 }
 
-// noted parses a recorded time, and returns zero if it is invalid.
+// noted parses a recorded time. It returns zero if the time is invalid or too far in the future.
 func noted(text string, now time.Time) time.Time {
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil || at.After(now.Add(skew)) {
@@ -102,7 +103,7 @@ func noted(text string, now time.Time) time.Time {
 	return at
 }
 
-// overdue returns when two runs after a good backup should have finished: a run may take until its deadline, or until the next run is due.
+// overdue returns when the two runs after a good backup should have finished. A run may take until its deadline, or until the next run is due.
 func (j *cronJob) overdue(good time.Time) time.Time {
 	zone, err := time.LoadLocation(j.Spec.TimeZone) // "" is UTC
 	if err != nil {
@@ -137,7 +138,7 @@ func isMissing(err error) bool {
 	return ok && said.Code == http.StatusNotFound
 }
 
-// CheckBackups reads the state of scheduled backups. If the API server doesn't respond, the previous state is kept.
+// CheckBackups updates the state of scheduled backups. If the API server doesn't respond, it keeps the previous state.
 func (w *Watchdog) CheckBackups(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(w.config.Timeout))
 	defer cancel()

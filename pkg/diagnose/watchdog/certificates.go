@@ -25,12 +25,11 @@ type server struct {
 	kind, name, address, serverName string
 }
 
-// target returns the server's name in the metrics of probes. The API server's health check has only
-// the name of its kind.
+// target returns the server's name in the metrics of probes, which consists of kind and name.
 func (s server) target() string { return s.kind + "/" + s.name }
 
-// CheckCertificates checks the certificates of all servers once. If a server was removed from the cluster, it is removed from the metrics. If the
-// API server doesn't respond, the servers of the last check are checked.
+// CheckCertificates checks the certificates of all servers once. The metrics then contain only these servers. If the API server doesn't respond,
+// CheckCertificates checks the servers of the last check.
 func (w *Watchdog) CheckCertificates(ctx context.Context) {
 	start := time.Now()
 	servers, err := w.servers(ctx)
@@ -101,9 +100,9 @@ func (w *Watchdog) look(ctx context.Context, s server) (probe, certificate) {
 	return p, certificate{server: s, expires: expires}
 }
 
-// Expiry returns when the first of the certificates that a server sends expires: its own certificate, or a certificate of its chain. It doesn't
-// verify the certificate, because a kubelet signs its own certificate, and an expired certificate must be reported too. It sends no data over the
-// connection.
+// Expiry returns the earliest expiry of the certificates that a server sends, including the certificates of its chain. It doesn't verify the
+// certificates, because a kubelet signs its own certificate, and an expired certificate must be reported, too. It only performs the handshake, and
+// sends no data.
 func Expiry(ctx context.Context, address, serverName string) (time.Time, error) {
 	var chain []*x509.Certificate
 	if serverName == "" {
@@ -113,7 +112,7 @@ func Expiry(ctx context.Context, address, serverName string) (time.Time, error) 
 		ServerName:         serverName,
 		MinVersion:         tls.VersionTLS12,
 		InsecureSkipVerify: true, //nolint:gosec // the connection is only used for the handshake, see above
-		// The certificate is seen here even if the server then requests a client certificate.
+		// This function receives the certificate even if the server then requires a client certificate.
 		VerifyConnection: func(state tls.ConnectionState) error {
 			chain = state.PeerCertificates
 			return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The alert rules use these names.
+// Descriptions of the metrics. The alert rules use their names.
 var (
 	descExpiry = prometheus.NewDesc("pai_certificate_expiry_timestamp_seconds",
 		"When the certificate of a server expires.", []string{"name", "address", "kind"}, nil)
@@ -46,13 +46,13 @@ type probe struct {
 	ok     bool
 }
 
-// certificate is the certificate of a server. If the time is zero, the server didn't present one.
+// certificate holds the expiry of a server's certificate. If the time is zero, the server didn't send a certificate.
 type certificate struct {
 	server
 	expires time.Time
 }
 
-// results holds the last measurements. A scrape reads them without waiting.
+// results holds the last measurements, so that a scrape needn't wait for new measurements.
 type results struct {
 	mu           sync.Mutex
 	version      string
@@ -91,15 +91,14 @@ func (r *results) lastServers() []server {
 	return r.servers
 }
 
-// Describe sends the metrics' descriptions.
+// Describe implements prometheus.Collector.
 func (r *results) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{descExpiry, descSuccess, descTook, descRound, descRoundTook, descBuild, descBackupGood, descBackupOverdue, descBackupHistory, descBackupHistoryOverdue, descBackupSuspended, descBackupDue, descBackupSucceeded, descBackupRunning} {
 		ch <- d
 	}
 }
 
-// Collect sends the last measurements. Only servers that were measured have metrics, so a removed server
-// leaves no metrics behind.
+// Collect implements prometheus.Collector. It sends the last measurements, so that a server that was removed has no metrics.
 func (r *results) Collect(ch chan<- prometheus.Metric) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// Run runs the program pai-watchdog with its arguments; it logs to out until ctx ends.
+// Run runs the program pai-watchdog with command-line arguments until ctx ends. It logs to out.
 func Run(ctx context.Context, args []string, out io.Writer) error {
 	fs := flag.NewFlagSet("pai-watchdog", flag.ContinueOnError)
 	fs.SetOutput(out)
@@ -66,7 +66,7 @@ func Serve(ctx context.Context, l net.Listener, w *Watchdog) error {
 	return err
 }
 
-// Handler serves /metrics and /healthz.
+// Handler returns a handler that serves /metrics and /healthz.
 func (w *Watchdog) Handler() http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(w.results)

@@ -14,34 +14,34 @@ import (
 	"time"
 )
 
-// Config is the program's configuration, as JSON.
+// Config is the configuration of the program. It is a JSON file.
 type Config struct {
-	// Targets are servers other than Kubernetes' servers.
+	// Targets lists further servers whose certificates are checked, besides Kubernetes' servers.
 	Targets []Target `json:"targets"`
-	// Interval is how often the API's health is checked, CertificateInterval how often all
-	// certificates are checked.
+	// Interval is the time between two checks of the API's health and of backups. CertificateInterval is the time between two checks of all
+	// certificates.
 	Interval            Duration `json:"interval"`
 	CertificateInterval Duration `json:"certificateInterval"`
-	// Timeout limits one connection or one request.
+	// Timeout is the time limit of one connection or one request.
 	Timeout Duration `json:"timeout"`
-	// Concurrency is how many connections are open at a time.
+	// Concurrency is the maximum number of simultaneous connections.
 	Concurrency int `json:"concurrency"`
 	// KubeletPort is the port of kubelets.
 	KubeletPort int `json:"kubeletPort"`
 }
 
-// Target is a TLS server.
+// Target is a TLS server whose certificate is checked.
 type Target struct {
 	Name string `json:"name"`
-	// Address is host:port. ServerName is the name to request if it isn't the host.
+	// Address is host:port. ServerName is the server name in the TLS handshake; if it is empty, the host is used.
 	Address    string `json:"address"`
 	ServerName string `json:"serverName"`
 }
 
-// Duration is a time.Duration that is written in JSON as "30s".
+// Duration is a time.Duration whose JSON form is a string such as "30s".
 type Duration time.Duration
 
-// UnmarshalJSON parses "30s".
+// UnmarshalJSON parses a string such as "30s".
 func (d *Duration) UnmarshalJSON(data []byte) error {
 	var s string
 	if err := json.Unmarshal(data, &s); err != nil {
@@ -52,7 +52,8 @@ func (d *Duration) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// defaults returns settings for a cluster of any size: live servers respond within milliseconds, and only failed nodes take the whole timeout.
+// defaults returns a configuration that suits clusters of any size, because servers that work respond within milliseconds, and only failed nodes
+// take the whole timeout.
 func defaults() Config {
 	return Config{
 		Interval:            Duration(15 * time.Second),
@@ -63,7 +64,7 @@ func defaults() Config {
 	}
 }
 
-// ReadConfig reads a file; an empty name means the defaults.
+// ReadConfig reads the configuration from a file. If name is empty, it returns the defaults.
 func ReadConfig(name string) (Config, error) {
 	c := defaults()
 	if name == "" {
@@ -105,7 +106,7 @@ func (c Config) check() error {
 	return nil
 }
 
-// Watchdog makes measurements, and keeps the last results.
+// Watchdog makes the measurements and keeps the last results.
 type Watchdog struct {
 	config  Config
 	api     API
@@ -114,12 +115,13 @@ type Watchdog struct {
 	log     func(msg string, args ...any)
 }
 
-// New returns a watchdog without measurements.
+// New returns a watchdog that has no measurements yet.
 func New(c Config, api API, log func(msg string, args ...any)) *Watchdog {
 	return &Watchdog{config: c, api: api, results: newResults(), log: log}
 }
 
-// Watch measures until ctx ends. The API's health is checked in a separate loop, so that nodes that don't respond never delay it.
+// Watch makes measurements until ctx ends. It checks the API's health and backups in a separate loop, so that nodes that don't respond never delay
+// these checks.
 func (w *Watchdog) Watch(ctx context.Context) {
 	done := make(chan struct{})
 	go func() {
@@ -133,7 +135,8 @@ func (w *Watchdog) Watch(ctx context.Context) {
 	<-done
 }
 
-// every calls f at once and then at an interval. If a call takes longer, the calls that were due during it are skipped.
+// every calls f at once and then at an interval, until ctx ends. If a call takes longer than the interval, the calls that are due in that time are
+// skipped.
 func every(ctx context.Context, interval time.Duration, f func(context.Context)) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -147,7 +150,7 @@ func every(ctx context.Context, interval time.Duration, f func(context.Context))
 	}
 }
 
-// CheckHealth checks whether the API server is ready.
+// CheckHealth checks whether the API server is ready, and records the result.
 func (w *Watchdog) CheckHealth(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(w.config.Timeout))
 	defer cancel()

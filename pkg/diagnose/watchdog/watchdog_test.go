@@ -35,7 +35,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/podapi"
 )
 
-// certificateUntil makes a self-signed certificate.
+// certificateUntil creates a self-signed certificate that expires at end.
 func certificateUntil(t *testing.T, end time.Time) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -49,7 +49,7 @@ func certificateUntil(t *testing.T, end time.Time) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// tlsServer starts a server that shows certificates, and returns its address.
+// tlsServer starts a TLS server and returns its address.
 func tlsServer(t *testing.T, config *tls.Config) string {
 	t.Helper()
 	s := httptest.NewUnstartedServer(http.NotFoundHandler())
@@ -60,10 +60,10 @@ func tlsServer(t *testing.T, config *tls.Config) string {
 	return s.Listener.Addr().String()
 }
 
-// quiet drops a server's messages about handshakes that end early.
+// quiet returns a logger that discards a server's messages about handshakes that end early.
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
 
-// cluster is an API server with some nodes.
+// cluster is a fake API server with some nodes.
 type cluster struct {
 	nodes   []Node
 	servers []string
@@ -131,7 +131,7 @@ func (c *cluster) serveNodes(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"metadata": meta, "items": items})
 }
 
-// watch returns a watchdog of a cluster, whose kubelets all serve at one address.
+// watch returns a watchdog of a cluster in which all kubelets serve at one address.
 func watch(t *testing.T, c *cluster, kubelet string, change func(*Config)) *Watchdog {
 	t.Helper()
 	s := httptest.NewUnstartedServer(c)
@@ -183,7 +183,7 @@ func TestMetricsAreForThoseWhoKnowThePassword(t *testing.T) {
 	}
 }
 
-// expiry returns the line of a certificate.
+// expiry returns the metrics line for a certificate.
 func expiry(kind, name, address string, end time.Time) string {
 	return fmt.Sprintf("pai_certificate_expiry_timestamp_seconds{address=%q,kind=%q,name=%q} %s\n",
 		address, kind, name, strconv.FormatFloat(float64(end.Unix()), 'g', -1, 64))
@@ -467,7 +467,7 @@ func TestConfigurationsAreReadStrictly(t *testing.T) {
 	}
 }
 
-// The dashboards and alert rules rely on these names.
+// The dashboards and the alert rules use these names.
 func TestTheNamesOfMetricsAreAsRecordedForTheDashboards(t *testing.T) {
 	recorded, err := os.ReadFile("../../../templates/testdata/metrics/watchdog.txt")
 	require.NoError(t, err)

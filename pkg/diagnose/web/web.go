@@ -1,5 +1,5 @@
 // Package web sends requests to the platform's programs that have an HTTP API, such as Prometheus.
-// In: the connection to a cluster. Out: responses of its services.
+// In: the connection to a cluster. Out: responses of the cluster's services.
 package web
 
 import (
@@ -26,34 +26,34 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// Client sends requests to the programs of the platform that serve HTTP and require the password of metrics. The API server's proxy
-// for services removes the password, like any other Authorization header, so the client connects to pods as "kubectl port-forward"
-// does. If there is no password, as in a plain helm install, it uses the proxy.
+// Client sends requests to the programs of the platform that serve HTTP and require the password of metrics. The API server's proxy for services
+// removes Authorization headers, which contain the password. Therefore the client connects to pods as "kubectl port-forward" does. If the platform
+// has no password, as after a plain helm install, the client uses the proxy.
 type Client struct {
 	cluster *kube.Cluster
 	client  *http.Client
 }
 
-// NoneError means that a cluster doesn't have the service.
+// NoneError means that the cluster doesn't have a service.
 type NoneError struct{ Service string }
 
 // Error implements error.
 func (e *NoneError) Error() string { return "no " + e.Service + " is installed" }
 
-// New returns a client without connections.
+// New returns a client. It doesn't connect yet.
 func New(c *kube.Cluster) *Client {
 	w := &Client{cluster: c}
 	w.client = &http.Client{Transport: &http.Transport{DialContext: w.dial, MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute}}
 	return w
 }
 
-// Close closes the connections, because a kubelet logs an error about a connection that isn't closed.
+// Close closes idle connections, because a kubelet logs an error about each connection that isn't closed.
 func (w *Client) Close() { w.client.CloseIdleConnections() }
 
-// longest is how many bytes of an error message are read, because other programs wrote it.
+// longest is the maximum number of bytes that are read from an error message of another program.
 const longest = 1024
 
-// Get sends a request to a service. The caller closes the response.
+// Get sends a GET request to a service and returns the body of the response. The caller must close the body.
 func (w *Client) Get(ctx context.Context, service, path string, query url.Values) (io.ReadCloser, error) {
 	r, err := w.request(ctx, http.MethodGet, service, path, query, nil)
 	if err != nil {
@@ -69,7 +69,7 @@ func (w *Client) Get(ctx context.Context, service, path string, query url.Values
 	return Answer(w.client, r, service)
 }
 
-// Do sends a request to a service, and returns the status and the body of the response. A status that reports a failure is not an error.
+// Do sends a request to a service, and returns the status and the body of the response. If the status reports a failure, Do returns no error.
 func (w *Client) Do(ctx context.Context, method, service, path string, query url.Values, body []byte) (status int, answer []byte, err error) {
 	r, err := w.request(ctx, method, service, path, query, body)
 	if err != nil {
@@ -99,7 +99,7 @@ func (w *Client) Do(ctx context.Context, method, service, path string, query url
 // largest is the maximum size of a response of Do, in bytes.
 const largest = 32 << 20
 
-// request returns a request to a pod of a service with the password; nil if the platform has no password.
+// request returns a request with the password to a pod of a service, or nil if the platform has no password.
 func (w *Client) request(ctx context.Context, method, service, path string, query url.Values, body []byte) (*http.Request, error) {
 	held, err := w.cluster.Client.CoreV1().Secrets(kube.SystemNamespace).Get(ctx, access.Secret, metav1.GetOptions{})
 	switch {
@@ -124,8 +124,8 @@ func (w *Client) request(ctx context.Context, method, service, path string, quer
 	return r, nil
 }
 
-// Answer sends a request to a service of the platform. The caller closes the response. If the service doesn't respond, the error doesn't blame the
-// API server.
+// Answer sends a request to a service of the platform and returns the body of the response. The caller must close the body. If the service doesn't
+// respond, the error is about the service, not about the API server.
 func Answer(client *http.Client, r *http.Request, service string) (io.ReadCloser, error) {
 	answer, err := client.Do(r)
 	if err != nil {
@@ -139,7 +139,8 @@ func Answer(client *http.Client, r *http.Request, service string) (io.ReadCloser
 	return answer.Body, nil
 }
 
-// withoutAddress returns the error of a service that doesn't respond, without the URL: the address may be made up, and the query is long.
+// withoutAddress returns the error for a service that doesn't respond. The error doesn't contain the URL, because its host may be made up and its
+// query is long.
 func withoutAddress(err error, service string) error {
 	if failed, is := errors.AsType[*url.Error](err); is {
 		err = failed.Err
@@ -161,7 +162,7 @@ func (w *Client) byProxy(method, service, path string, query url.Values, body []
 	return r
 }
 
-// pod finds a pod of a service that responds, and returns it as NAMESPACE/POD/PORT in the form of a host name.
+// pod finds a ready pod of a service. It returns the pod as the host and port POD.NAMESPACE:PORT.
 func (w *Client) pod(ctx context.Context, service string) (string, error) {
 	core := w.cluster.Client.CoreV1()
 	s, err := core.Services(kube.SystemNamespace).Get(ctx, service, metav1.GetOptions{})
@@ -183,7 +184,7 @@ func (w *Client) pod(ctx context.Context, service string) (string, error) {
 	return "", apierrors.NewServiceUnavailable("none of the pods of " + service + " is ready")
 }
 
-// portOf returns the port of a pod that a service sends requests to, or 0.
+// portOf returns the port of a pod to which a service sends HTTP requests, or 0.
 func portOf(s *corev1.Service, p *corev1.Pod) int32 {
 	if len(s.Spec.Selector) == 0 {
 		return 0
@@ -209,7 +210,7 @@ func isReady(p *corev1.Pod) bool {
 	})
 }
 
-// dial connects to the port of a pod, in the form that pod returns.
+// dial connects to a port of a pod. The address has the form that pod returns.
 func (w *Client) dial(_ context.Context, _, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -2,10 +2,10 @@ package catalogue
 
 import "strings"
 
-// BackupService is the service that makes backups of the cluster on a schedule, and the name of its section.
+// BackupService is the service that makes scheduled backups of the cluster. Its section has the same name.
 const BackupService = "cluster-backup"
 
-// checkBackups rejects a schedule whose backups would fail, or could be read by the cluster itself.
+// checkBackups rejects settings with which backups would fail, or with which the cluster itself could read the backups.
 func (b *builder) checkBackups() {
 	s := b.services[BackupService]
 	if s == nil || s.Upstream != nil || !s.Enabled {

@@ -1,4 +1,4 @@
-// Package catalogue defines the services and the settings of each.
+// Package catalogue defines the services and the settings of each service.
 // In: the embedded charts, upstream charts that the configuration names, and a cluster's configuration. Out: services with complete values, the
 // order of their start, and findings about their sections of services-configuration.yaml.
 package catalogue
@@ -14,57 +14,55 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Annotations of a Chart.yaml that paictl reads.
+// Annotations in a Chart.yaml that paictl reads.
 const (
-	// AnnotationRequires lists services that must be ready before this one starts, separated by commas.
+	// AnnotationRequires lists the services that must be ready before the service of the chart starts, separated by commas.
 	AnnotationRequires = "paictl.openpai.org/requires"
-	// AnnotationPlacement lists the roles of the machines that run the pods, separated by commas; "all" means every machine, "none" means that the
-	// service has no pods.
+	// AnnotationPlacement lists the roles of the machines that run the pods, separated by commas. "all" means every machine, and "none" means that
+	// the service has no pods.
 	AnnotationPlacement = "paictl.openpai.org/placement"
-	// AnnotationClaims is a YAML list of Claim: the volumes for the service's data.
+	// AnnotationClaims is a YAML list of Claim. It describes the volumes for the service's data.
 	AnnotationClaims = "paictl.openpai.org/claims"
-	// AnnotationEnabled is "false" on a service that is off by default.
+	// AnnotationEnabled is "false" if the service is disabled by default.
 	AnnotationEnabled = "paictl.openpai.org/enabled"
-	// AnnotationHostPorts lists values that are ports on the machines, of pods with host
-	// networking: dotted paths, separated by commas.
+	// AnnotationHostPorts lists the values that are ports on machines, of pods with host networking. It contains dotted paths, separated by commas.
 	AnnotationHostPorts = "paictl.openpai.org/host-ports"
 )
 
-// Service is one entry of the catalogue.
+// Service is one service of the catalogue.
 type Service struct {
 	Name        string
 	Description string
 	Namespace   string
-	// Requires are the services that must be ready before this one starts.
+	// Requires lists the services that must be ready before this service starts.
 	Requires []string
-	// Placement are roles of the layout, or only PlacementAll or PlacementNone.
+	// Placement lists roles of the layout. It may instead contain only PlacementAll or PlacementNone.
 	Placement []string
 	Enabled   bool
-	// Source is SourceEmbedded, or the reference of the chart: oci://..., https://..., a path.
+	// Source is SourceEmbedded or the reference of the chart, such as oci://..., https://... or a path.
 	Source string
-	// Chart is nil if the chart is upstream's and hasn't been fetched.
+	// Chart is nil if the chart is an upstream chart that hasn't been fetched.
 	Chart *chart.Chart
-	// Values are passed to Helm over the chart's own defaults: section, layout and global settings. They contain no secrets.
+	// Values override the chart's defaults. They consist of the section, of values from the layout, and of global settings. They contain no secrets.
 	Values map[string]any
-	// Credentials are the section's secrets by dotted path. paictl writes them into the Secret
-	// CredentialsName, which Values name.
+	// Credentials holds the secrets of the section, by dotted path. paictl writes them into the Secret CredentialsName, whose name is in Values.
 	Credentials map[string]secret.String
 	Claims      []Claim
-	// Upstream is the reference to the chart of an upstream service; nil for an embedded chart.
+	// Upstream is the reference to the chart of an upstream service. It is nil for an embedded chart.
 	Upstream *ChartRef
 
-	// secretValues are passed to Helm together with Values: an upstream chart accepts secrets only as values.
+	// secretValues are passed to Helm together with Values, because an upstream chart accepts secrets only as values.
 	secretValues map[string]any
 }
 
-// Placements that aren't roles, and the source of charts that are part of paictl.
+// Placements that aren't roles, and the source of charts that are embedded in paictl.
 const (
 	PlacementAll   = "all"
 	PlacementNone  = "none"
 	SourceEmbedded = "embedded"
 )
 
-// Claim is a volume for data that outlives the service.
+// Claim describes a volume for data that outlives the service.
 type Claim struct {
 	Name  string `yaml:"name" json:"name"`   // the name of the PersistentVolumeClaim
 	Owner int64  `yaml:"owner" json:"owner"` // user and group id of the process that writes there
@@ -72,12 +70,11 @@ type Claim struct {
 
 // ChartRef is a reference to an upstream chart.
 type ChartRef struct {
-	// Chart is oci://..., https://REPOSITORY#NAME, https://....tgz, or a path, which is relative to
-	// Dir.
+	// Chart is oci://..., https://REPOSITORY#NAME, https://....tgz, or a path. A relative path is relative to Dir.
 	Chart   string
 	Version string
 	Digest  string // sha256:<hex> of the chart's archive, "" if it isn't pinned
-	// PlainHTTP allows a registry without TLS; only with Digest.
+	// PlainHTTP allows a registry without TLS. It requires Digest.
 	PlainHTTP bool
 	Dir       string // the folder of the configuration, "" if it came from a cluster
 }
@@ -90,19 +87,19 @@ type Fetcher interface {
 // CredentialsName returns the name of the Secret with a service's credentials.
 func (s *Service) CredentialsName() string { return s.Name + "-credentials" }
 
-// SetCredentialsRevision passes the current revision of the credentials to the chart, so that pods are replaced when they change. The
-// revision is a random word that changes with the Secret. It isn't a hash of the credentials, because more people can read releases than
-// Secrets, and short passwords can be guessed from a hash.
+// SetCredentialsRevision passes the current revision of the credentials to the chart, so that pods are replaced when the credentials change. The
+// revision is a random word that changes with the Secret. It isn't a hash of the credentials, because more people can read releases than Secrets,
+// and short passwords can be guessed from a hash.
 func (s *Service) SetCredentialsRevision(revision string) {
 	if len(s.Credentials) > 0 {
 		s.Values[keyCredentialsRevision] = revision
 	}
 }
 
-// ReleaseValues returns Values with the secret values of an upstream service. They are passed to Helm and never shown.
+// ReleaseValues returns Values together with the secret values of an upstream service. The result is passed to Helm and never shown.
 func (s *Service) ReleaseValues() map[string]any { return merge(s.Values, s.secretValues) }
 
-// ShownValues returns ReleaseValues with every secret masked.
+// ShownValues returns the same values as ReleaseValues, with masked secrets.
 func (s *Service) ShownValues() map[string]any { return merge(s.Values, masked(s.secretValues)) }
 
 // Catalogue holds the services of one configuration.
@@ -110,15 +107,15 @@ type Catalogue struct {
 	cfg      *config.Cluster
 	services map[string]*Service
 	volumes  []LocalVolume
-	// verifiesKubelets means that paictl made this decision, because the section doesn't.
+	// verifiesKubelets means that paictl decided that Prometheus verifies kubelets, because the section doesn't set it.
 	verifiesKubelets bool
-	// otherRelease are the fields with image tags of another release; laterRelease means that one of these is later than
-	// this paictl.
+	// otherRelease lists the fields with image tags of another release. laterRelease means that at least one of these releases is later than this
+	// paictl.
 	otherRelease []strictyaml.Path
 	laterRelease bool
 }
 
-// Services returns all services by name, including disabled services.
+// Services returns all services, including disabled services, sorted by name.
 func (c *Catalogue) Services() []*Service {
 	out := make([]*Service, 0, len(c.services))
 	for _, name := range c.names() {
@@ -127,12 +124,12 @@ func (c *Catalogue) Services() []*Service {
 	return out
 }
 
-// Get returns a service, or nil if no service has that name.
+// Get returns the service with a name, or nil.
 func (c *Catalogue) Get(name string) *Service { return c.services[name] }
 
 func (c *Catalogue) names() []string { return sorted(maps.Keys(c.services)) }
 
-// at returns the path of a field in a service's section.
+// at returns the path of a field in the section of a service.
 func at(service string, steps ...any) strictyaml.Path {
 	return append(strictyaml.Path{service}, steps...)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/templates"
 )
 
-// chartsFolder is the folder of charts in Options.Charts.
+// chartsFolder is the name of the folder with charts in Options.Charts.
 const chartsFolder = "charts"
 
 // embeddedChart is a chart with its parsed annotations.
@@ -33,11 +33,11 @@ type embeddedChart struct {
 	schema     *valuesSchema
 }
 
-// ours returns the charts of this paictl, which are never changed. Their schemas aren't checked against the meta-schema
-// here, because a test does that.
+// ours returns the charts of this paictl, which must not be changed. Their schemas aren't checked against the meta-schema here, because a test does
+// that.
 var ours = sync.OnceValues(func() (map[string]*embeddedChart, error) { return readAll(templates.Charts(), schemaOfOurs) })
 
-// readCharts reads all charts of a file system, by name; if it is nil, the charts of this paictl.
+// readCharts reads all charts of a file system, by name. If files is nil, it returns the charts of this paictl.
 func readCharts(files fs.FS) (map[string]*embeddedChart, error) {
 	if files == nil {
 		all, err := ours()
@@ -54,7 +54,7 @@ func readAll(files fs.FS, schemaAddress string) (map[string]*embeddedChart, erro
 	charts := make([]*embeddedChart, len(entries))
 	var group errgroup.Group // compiling the schemas is most of the time
 	for i, e := range entries {
-		// Only a folder with a Chart.yaml is a chart.
+		// A folder without a Chart.yaml isn't a chart.
 		if _, err := fs.Stat(files, path.Join(chartsFolder, e.Name(), "Chart.yaml")); err != nil {
 			continue
 		}
@@ -150,10 +150,10 @@ func (c *embeddedChart) readAnnotations() error {
 	return nil
 }
 
-// hasPods reports whether the chart has pods to place.
+// hasPods reports whether the service of the chart has pods to place.
 func (c *embeddedChart) hasPods() bool { return !slices.Contains(c.placement, PlacementNone) }
 
-// words splits a comma-separated list.
+// words splits a comma-separated list and trims its entries.
 func words(text string) []string {
 	var out []string
 	for word := range strings.SplitSeq(text, ",") {

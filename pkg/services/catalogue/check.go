@@ -16,14 +16,14 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// release is the tag of the images of a release of paictl, or of a commit after a release.
+// release matches the image tags of a release of paictl, or of a commit after a release.
 var release = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-rc\.[0-9]+)?(-[0-9]+-g[0-9a-f]{7,40})?(-dev_[0-9a-f]{7,40})?(-dirty)?$`)
 
-// RuleRelease is the rule of checkRelease. Findings with it prevent starting services, but not inspecting them.
+// RuleRelease is the rule of findings of checkRelease. Such findings prevent services from being started, but not from being inspected.
 const RuleRelease = "services/release"
 
-// checkRelease rejects images of another release: programs and charts must have the same release. It ignores a site's own tags, and does nothing if
-// paictl was built without a version.
+// checkRelease rejects images of another release, because programs and charts must have the same release. It ignores tags that don't look like
+// releases, and does nothing if paictl was built without a version.
 func (b *builder) checkRelease() (other []strictyaml.Path, later bool) {
 	own := version.Tag()
 	if !release.MatchString(own) {
@@ -46,13 +46,12 @@ func (b *builder) checkRelease() (other []strictyaml.Path, later bool) {
 	return other, later
 }
 
-// CheckMachines is like Check, for commands that neither copy images nor start services: it allows images of another
-// release.
+// CheckMachines is like Check, but allows images of another release. It is for commands that neither copy images nor start services.
 func CheckMachines(cfg *config.Cluster) config.Findings {
 	return slices.DeleteFunc(Check(cfg), func(f config.Finding) bool { return f.Rule == RuleRelease })
 }
 
-// CheckUpgrade is like Check, for a command that writes this paictl's release into the configuration. It still rejects images of a later release.
+// CheckUpgrade is like Check, but allows images of an earlier release. It is for a command that writes this paictl's release into the configuration.
 func CheckUpgrade(cfg *config.Cluster) config.Findings {
 	if _, _, later, err := OtherRelease(cfg); err != nil || later {
 		return Check(cfg)
@@ -60,8 +59,8 @@ func CheckUpgrade(cfg *config.Cluster) config.Findings {
 	return CheckMachines(cfg)
 }
 
-// OtherRelease returns the fields of services-configuration.yaml whose images have another release of paictl than this one, the tag of
-// this one, and whether one of the others is later.
+// OtherRelease returns the fields of services-configuration.yaml whose images have another release than this paictl. own is the image tag of this
+// paictl, and later reports whether at least one of the other releases is later.
 func OtherRelease(cfg *config.Cluster) (fields []strictyaml.Path, own string, later bool, err error) {
 	c, _, err := Load(context.Background(), cfg, Options{})
 	if err != nil {
@@ -70,7 +69,7 @@ func OtherRelease(cfg *config.Cluster) (fields []strictyaml.Path, own string, la
 	return c.otherRelease, version.Tag(), c.laterRelease, nil
 }
 
-// LaterPaictl reports whether version a of paictl is later than b. It returns false for two builds of one version.
+// LaterPaictl reports whether version a of paictl is later than version b. It returns false for two builds of the same version.
 func LaterPaictl(a, b string) bool {
 	x, err := semver.NewVersion(a)
 	if err != nil {
@@ -80,7 +79,8 @@ func LaterPaictl(a, b string) bool {
 	return err == nil && x.GreaterThan(y)
 }
 
-// eachOwnImage calls f with the tags of paictl's own images in a service's values. It skips tags that a digest overrides.
+// eachOwnImage calls f with each image tag of paictl's own images in a service's values. It skips images whose values also set a digest, which
+// overrides the tag.
 func eachOwnImage(p strictyaml.Path, values map[string]any, f func(strictyaml.Path, string)) {
 	repository, named := values["repository"].(string)
 	digest, _ := values["digest"].(string)
@@ -112,7 +112,7 @@ func (b *builder) checkValues() {
 	}
 }
 
-// sectionPath returns the field of a section that sets a value of an upstream service.
+// sectionPath returns the field of an upstream service's section that sets a value.
 func sectionPath(s *Service, p strictyaml.Path) strictyaml.Path {
 	if len(p) > 0 {
 		if key, ok := p[0].(string); ok && s.secretValues[key] != nil && s.Values[key] == nil {

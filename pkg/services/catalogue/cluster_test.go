@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// testCharts returns four small charts: base <- storage <- metrics <- ammeter.
+// testCharts returns four small charts. storage requires base, metrics requires storage, and ammeter requires metrics.
 func testCharts() fs.FS { return os.DirFS("testdata") }
 
 const testLayout = `apiVersion: paictl.openpai.org/v1
@@ -49,7 +49,7 @@ cluster:
 
 `
 
-// parse makes a configuration with the given sections.
+// parse returns a configuration with the given sections of services.
 func parse(t testing.TB, sections string) *config.Cluster {
 	t.Helper()
 	cfg, err := parseFiles(map[string]string{config.LayoutFile: testLayout, config.RolesFile: testRoles, config.ServicesFile: testServices + sections})
@@ -65,7 +65,7 @@ func parseFiles(files map[string]string) (*config.Cluster, error) {
 	return config.Parse("conf", data)
 }
 
-// load makes the catalogue of the test charts.
+// load returns the catalogue of the test charts for a configuration, and the findings.
 func load(t testing.TB, sections string) (*Catalogue, config.Findings) {
 	t.Helper()
 	c, findings, err := Load(t.Context(), parse(t, sections), Options{Charts: testCharts()})
@@ -73,7 +73,7 @@ func load(t testing.TB, sections string) (*Catalogue, config.Findings) {
 	return c, findings
 }
 
-// loadValid loads sections, and fails the test if there are findings.
+// loadValid returns the catalogue for a configuration with the given sections. The test fails if there are findings.
 func loadValid(t testing.TB, sections string) *Catalogue {
 	t.Helper()
 	c, findings := load(t, sections)
@@ -81,7 +81,7 @@ func loadValid(t testing.TB, sections string) *Catalogue {
 	return c
 }
 
-// lines are findings as a person sees them, without the file's name, with their remedies.
+// lines returns findings as users see them, with their remedies, but without the name of the file.
 func lines(findings config.Findings) []string {
 	out := []string{}
 	for _, f := range findings {

@@ -1,9 +1,9 @@
 package catalogue
 
-// linked are services whose pages people open through the server, with the value that has the address for links.
+// linked maps services with pages that users open through the server to the value that holds the address for links.
 var linked = map[string]string{"prometheus": "externalUrl", "alert-manager": "externalUrl", "grafana": "rootUrl"}
 
-// configureLinks passes their public address to services whose pages the server proxies, unless their sections set one.
+// configureLinks sets the public address of services whose pages the server proxies, unless the services' sections set an address.
 func (b *builder) configureLinks() {
 	server := b.services[ServerService]
 	if server == nil || server.Upstream != nil || !server.Enabled || server.Chart == nil {

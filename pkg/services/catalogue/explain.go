@@ -16,8 +16,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// explain converts an error of the schema to problems that a user can solve. It never shows the value, which may be a secret in the
-// wrong place.
+// explain converts an error of schema validation to problems that a user can solve. The problems never contain the value, which may be a secret in
+// the wrong place.
 func (s *valuesSchema) explain(e *jsonschema.ValidationError, values map[string]any) []problem {
 	p := pathIn(values, e.InstanceLocation)
 	switch k := e.ErrorKind.(type) {
@@ -48,7 +48,7 @@ func (s *valuesSchema) explain(e *jsonschema.ValidationError, values map[string]
 	return []problem{{p, message, cmp.Or(remedy, s.describe(e))}}
 }
 
-// leaf explains an error without causes.
+// leaf explains a validation error that has no causes.
 func (s *valuesSchema) leaf(e *jsonschema.ValidationError) (message, remedy string) {
 	switch k := e.ErrorKind.(type) {
 	case *kind.Type:
@@ -98,8 +98,8 @@ func (s *valuesSchema) leaf(e *jsonschema.ValidationError) (message, remedy stri
 	return "is not allowed", ""
 }
 
-// alternatives explains why a value matches none of several forms: by the errors of the one form that has its type, or otherwise by
-// the allowed types.
+// alternatives explains why a value matches none of several forms. If exactly one form has the type of the value, the problems are that form's
+// errors. If no form has this type, the problem lists the allowed types.
 func (s *valuesSchema) alternatives(e *jsonschema.ValidationError, p strictyaml.Path, values map[string]any) []problem {
 	var want []string
 	var near [][]problem
@@ -122,7 +122,7 @@ func (s *valuesSchema) alternatives(e *jsonschema.ValidationError, p strictyaml.
 	return []problem{{p, "matches none of the allowed forms", cmp.Or(s.describe(e), near[0][0].message)}}
 }
 
-// typeError finds the error about the type of the value itself in the errors of an alternative.
+// typeError returns the error about the type of the value itself from the errors of a form, if there is such an error.
 func typeError(e *jsonschema.ValidationError, depth int) (*kind.Type, bool) {
 	if k, ok := e.ErrorKind.(*kind.Type); ok && len(e.InstanceLocation) == depth {
 		return k, true
@@ -151,7 +151,7 @@ func (s *valuesSchema) unknownKeys(e *jsonschema.ValidationError, p strictyaml.P
 	return out
 }
 
-// describe returns the schema's own description of the value.
+// describe returns the description of the value in the schema, or "".
 func (s *valuesSchema) describe(e *jsonschema.ValidationError) string {
 	if part := s.byLocation[e.SchemaURL]; part != nil {
 		return part.Description
@@ -159,7 +159,7 @@ func (s *valuesSchema) describe(e *jsonschema.ValidationError) string {
 	return ""
 }
 
-// form describes texts that match a pattern: by the schema's examples, if it has some.
+// form describes which texts match a pattern. It uses the schema's examples if there are any.
 func (s *valuesSchema) form(e *jsonschema.ValidationError, pattern string) string {
 	if part := s.byLocation[e.SchemaURL]; part != nil && len(part.Examples) > 0 {
 		var all []string
@@ -233,7 +233,7 @@ func choices(k *kind.Enum) string {
 	return "write one of " + strings.Join(words, ", ")
 }
 
-// number formats a limit of the schema.
+// number formats a number of the schema, such as a limit.
 func number(r *big.Rat) string {
 	if r.IsInt() {
 		return r.Num().String()

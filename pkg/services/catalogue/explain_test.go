@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// The four files' text before the sections has 6 lines, so that a section begins on line 7.
+// The services configuration has 6 lines before the sections, so that a section begins on line 7.
 func TestAMistakeInASectionHasItsPlaceAndRemedy(t *testing.T) {
 	for name, c := range map[string]struct {
 		sections string

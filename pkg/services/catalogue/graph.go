@@ -12,14 +12,14 @@ import (
 
 // Selection is the set of services that a command works on.
 type Selection struct {
-	// Services are the selected services, in the order of their start.
+	// Services lists the selected services in the order in which they are started.
 	Services []*Service
-	// Added are the names of services that weren't named and that others require.
+	// Added lists the names of services that were not named, but that other selected services require.
 	Added []string
 }
 
-// Select returns the named services and the services that they require; no names mean all enabled services. Services in except are left out; it is
-// an error if a selected service requires a service in except.
+// Select returns the named services and the services that they require. Without names it selects all enabled services. Services in except are
+// excluded. If a selected service requires an excluded service, Select returns an error.
 func (c *Catalogue) Select(names, except []string) (Selection, error) {
 	names, except = c.resolve(names), c.resolve(except)
 	if err := c.checkNames(names, except); err != nil {
@@ -58,12 +58,12 @@ func (c *Catalogue) checkNames(lists ...[]string) error {
 	return UnknownError(c.names(), unknown...)
 }
 
-// UnknownError returns an error for services that don't exist, with similar names.
+// UnknownError returns the error for services that don't exist. Its remedy suggests a similar name.
 func UnknownError(known []string, names ...string) error {
 	return hint.Errorf(nearestService(names[0], known), "there is no service %s", strings.Join(names, ", "))
 }
 
-// nearestService returns the name that was probably meant.
+// nearestService returns a remedy: the name that the user probably meant, or the list of services.
 func nearestService(name string, known []string) string {
 	if near := strictyaml.Nearest(name, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
@@ -78,8 +78,7 @@ func drop(asked map[string]bool, except []string) {
 	maps.DeleteFunc(asked, func(_ string, yes bool) bool { return !yes })
 }
 
-// checkExcept returns an error if selected services require an excluded one. It names the services that would have to be
-// excluded, too.
+// checkExcept returns an error if selected services require an excluded service. The remedy names the services that would also have to be excluded.
 func (c *Catalogue) checkExcept(chosen map[string]bool, except []string) error {
 	for _, name := range except {
 		if !chosen[name] {
@@ -95,7 +94,7 @@ func (c *Catalogue) checkExcept(chosen map[string]bool, except []string) error {
 	return nil
 }
 
-// prerequisites returns the required services that are part of the catalogue and enabled: an administrator who disables one provides a
+// prerequisites returns the required services that are in the catalogue and enabled. An administrator who disables a required service provides a
 // replacement.
 func (c *Catalogue) prerequisites(name string) []string {
 	var out []string
@@ -117,7 +116,7 @@ func (c *Catalogue) dependents(name string) []string {
 	return out
 }
 
-// closure adds all names that next leads to, directly or through other names.
+// closure returns names and all further names to which next leads, directly or indirectly.
 func closure(names map[string]bool, next func(string) []string) map[string]bool {
 	out := map[string]bool{}
 	queue := sorted(maps.Keys(names))
@@ -148,8 +147,8 @@ func (c *Catalogue) selection(chosen, asked map[string]bool) (Selection, error) 
 	return out, nil
 }
 
-// order sorts services by name, and puts the required services before each service. If services require each other in a cycle, it returns one
-// cycle: a, b, a.
+// order sorts services by name, and puts required services before the services that require them. If services require each other in a cycle, it
+// returns one such cycle, for example a, b, a.
 func (c *Catalogue) order(chosen map[string]bool) (order, cycle []string) {
 	const visiting, done = 1, 2
 	state := map[string]int{}

@@ -10,7 +10,8 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// graph makes a catalogue from lines such as "b: a c"; a name in brackets is disabled.
+// graph returns a catalogue. Each line of text, such as "b: a c", defines a service and the services that it requires. A service in brackets is
+// disabled.
 func graph(text string) *Catalogue {
 	c := &Catalogue{services: map[string]*Service{}}
 	for line := range strings.Lines(text) {

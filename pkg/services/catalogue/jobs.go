@@ -2,11 +2,11 @@ package catalogue
 
 import "slices"
 
-// JobService is the service that runs jobs, and the name of its section.
+// JobService is the service that runs jobs. Its section has the same name.
 const JobService = "job-controller"
 
-// configureJobs passes the running scheduler to the job controller, and sets a second replica if its archive can be shared and a
-// second machine can run it.
+// configureJobs passes the name of the running scheduler to the job controller. It also sets a second replica if the archive can be shared and a
+// second machine can run the replica.
 func (b *builder) configureJobs() {
 	s := b.services[JobService]
 	if s == nil || s.Upstream != nil || !s.Enabled {
@@ -47,7 +47,7 @@ func (b *builder) configureJobs() {
 	s.Requires = append(slices.Clone(s.Requires), AgentService)
 }
 
-// keyGPUClaims is the key that determines whether tasks get their GPUs by claims.
+// keyGPUClaims is the key that determines whether tasks get their GPUs through claims.
 const keyGPUClaims = "claims"
 
 // ownRuns reports whether one of paictl's own services is enabled.
@@ -56,7 +56,7 @@ func (b *builder) ownRuns(name string) bool {
 	return s != nil && s.Upstream == nil && s.Enabled
 }
 
-// agentServesAll reports whether there are machines with GPUs and all of these machines run the agent.
+// agentServesAll reports whether the agent runs on all machines with GPUs and can allocate these GPUs.
 func (b *builder) agentServesAll() bool {
 	if !b.ownRuns(AgentService) {
 		return false

@@ -37,7 +37,7 @@ func TestJobsAreArchivedInAFileUnlessADatabaseIsNamed(t *testing.T) {
 	assert.EqualValues(t, 1, s.Values["replicas"], "one master runs one")
 }
 
-// volumesFor returns the claims that get volumes from the storage service.
+// volumesFor returns the claims for which the storage service creates volumes.
 func volumesFor(c *Catalogue) []string {
 	var out []string
 	for _, v := range c.Get(storageService).Values["local"].(map[string]any)["serviceVolumes"].([]any) {

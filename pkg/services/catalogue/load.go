@@ -14,17 +14,17 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// Options define the sources of charts.
+// Options defines the sources of charts.
 type Options struct {
-	// Charts contains a folder charts with one chart per folder; nil means the charts of this paictl.
+	// Charts is a file system whose folder charts contains one folder per chart. If it is nil, the charts of this paictl are used.
 	Charts fs.FS
-	// Fetcher fetches the charts of enabled upstream services. If it is nil, their Chart stays nil, which is enough to list, check and
-	// stop them.
+	// Fetcher fetches the charts of enabled upstream services. If it is nil, these services have no Chart. They can then be listed, checked and
+	// stopped.
 	Fetcher Fetcher
 }
 
-// Load builds the catalogue of a configuration. The findings are about its sections; if one of them is an error, no service should
-// be started. The error is about charts: a broken embedded one, or an upstream one that can't be fetched.
+// Load builds the catalogue of a configuration. The findings are about the sections. If a finding is an error, no service should be started. The
+// error of Load is about an embedded chart that is broken, or an upstream chart that can't be fetched.
 func Load(ctx context.Context, cfg *config.Cluster, o Options) (*Catalogue, config.Findings, error) {
 	embedded, err := readCharts(o.Charts)
 	if err != nil {
@@ -40,7 +40,7 @@ func Load(ctx context.Context, cfg *config.Cluster, o Options) (*Catalogue, conf
 	return c, append(b.findings, found...), err
 }
 
-// Check finds mistakes in the services' sections. It doesn't read upstream charts.
+// Check finds mistakes in the sections of services. It doesn't fetch upstream charts.
 func Check(cfg *config.Cluster) config.Findings {
 	_, findings, err := Load(context.Background(), cfg, Options{})
 	if err != nil {
@@ -93,7 +93,8 @@ func (b *builder) load() *Catalogue {
 	return c
 }
 
-// isUpstream reports whether a section names its own chart. If it has the name of an embedded service, it replaces that.
+// isUpstream reports whether a section sets a chart. If the section has the name of an embedded service, the upstream service replaces the embedded
+// service.
 func isUpstream(section any) bool {
 	m, ok := section.(map[string]any)
 	return ok && m[keyChart] != nil
@@ -115,8 +116,7 @@ func (b *builder) unknownService(name string) {
 	b.fail(at(name), "services/unknown-service", fmt.Sprintf("there is no service %q", name), remedy)
 }
 
-// otherServices returns services that had sections in the original's configuration and aren't services here. A migrated
-// configuration still contains these sections.
+// otherServices returns names of OpenPAI's services that have no counterpart here. A migrated configuration still contains their sections.
 func otherServices() []string {
 	return []string{
 		"authentication", "azure-rdma", "cleaner", "cluster-utilization", "database-controller", "dev-box", "device-plugin", "docker-cache",

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// badPlacement returns the mistake in a list of roles, or "".
+// badPlacement returns the mistake in a placement, or "".
 func badPlacement(placement []string) string {
 	if len(placement) == 0 {
 		return "it names no role"
@@ -30,7 +30,7 @@ func placementRemedy(cfg *config.Cluster) string {
 	return fmt.Sprintf("write %s, or some of the roles: %s", PlacementAll, strings.Join(sorted(maps.Keys(cfg.Roles.Roles)), ", "))
 }
 
-// onRoles reports whether a placement names roles.
+// onRoles reports whether a placement lists roles, and not PlacementAll or PlacementNone.
 func onRoles(placement []string) bool {
 	return !slices.Contains(placement, PlacementAll) && !slices.Contains(placement, PlacementNone)
 }
@@ -49,7 +49,7 @@ func machinesOf(cfg *config.Cluster, placement []string) []layout.Machine {
 	return out
 }
 
-// checkPlacement finds services that no machine can run.
+// checkPlacement reports enabled services that no machine can run.
 func (b *builder) checkPlacement() {
 	for _, name := range sorted(maps.Keys(b.services)) {
 		s := b.services[name]
@@ -81,7 +81,7 @@ func (b *builder) checkRole(service, name string) bool {
 	return false
 }
 
-// placementValues returns the values that place pods on the machines of a placement.
+// placementValues returns the chart values that place pods on the machines of a placement.
 func placementValues(cfg *config.Cluster, placement []string) map[string]any {
 	switch {
 	case slices.Contains(placement, PlacementNone):
@@ -114,8 +114,8 @@ func nodeSelectorTerm(labels map[string]string) map[string]any {
 	return map[string]any{"matchExpressions": match}
 }
 
-// tolerations returns tolerations for the taints that a machine gets from its roles: the roles of the placement, and other roles of such a machine.
-// Pods don't tolerate taints that someone set on a single machine.
+// tolerations returns tolerations for all taints that machines of the placement get from their roles, including roles outside of the placement. Pods
+// don't tolerate taints that the layout sets on a single machine.
 func tolerations(cfg *config.Cluster, placement []string) []any {
 	taints := map[string]bool{}
 	for _, name := range placement {
@@ -136,7 +136,7 @@ func tolerations(cfg *config.Cluster, placement []string) []any {
 	return out
 }
 
-// toleration of a taint key[=value]:Effect.
+// toleration returns the toleration for a taint of the form key[=value]:Effect.
 func toleration(taint string) map[string]any {
 	rest, effect, _ := strings.Cut(taint, ":")
 	key, value, _ := strings.Cut(rest, "=")

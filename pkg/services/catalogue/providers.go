@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/settings"
 )
 
-// Keys of the ways to sign in at the server.
+// Keys of the section signIn, which defines how users sign in at the server.
 const (
 	keySignIn = "signIn"
 	keyOIDC   = "oidc"
@@ -21,7 +21,7 @@ const (
 	keyRecheck     = "recheck"
 )
 
-// checkProviders rejects sign-in providers that couldn't sign users in, or that would send passwords unencrypted.
+// checkProviders rejects sign-in providers that could not sign users in, or to which passwords would be sent unencrypted.
 func (b *builder) checkProviders() {
 	s := b.services[ServerService]
 	if s == nil || s.Upstream != nil || !s.Enabled {
@@ -56,7 +56,7 @@ func (b *builder) checkProviders() {
 	}
 }
 
-// checkRecheck rejects a grace period so short that a single failed request would sign people out.
+// checkRecheck rejects a grace period that is so short that a single failed request would sign users out.
 func (b *builder) checkRecheck(signIn map[string]any) {
 	said, _ := signIn[keyRecheck].(map[string]any)
 	recheck := settings.Default().SignIn.Recheck
@@ -70,7 +70,7 @@ func (b *builder) checkRecheck(signIn map[string]any) {
 	}
 }
 
-// checkReturnPages rejects pages that could reveal to others the tokens that are sent there.
+// checkReturnPages rejects return pages that could reveal the tokens that they receive.
 func (b *builder) checkReturnPages(s *Service, signIn map[string]any) {
 	pages, _ := signIn[keyReturnPages].([]any)
 	hosts, port := ServerAddresses(s)

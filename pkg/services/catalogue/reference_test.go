@@ -20,7 +20,7 @@ func TestTheReferenceDocumentsEverySetting(t *testing.T) {
 	golden(t, "reference.yaml", b)
 }
 
-// uncommented turns the reference into settings.
+// uncommented converts the reference to settings by removing "# ".
 func uncommented(t *testing.T, reference []byte) string {
 	t.Helper()
 	var out strings.Builder
@@ -104,8 +104,7 @@ func TestASectionsSchemaIsForEditors(t *testing.T) {
 	assert.NotNil(t, Schemas())
 }
 
-// compileWithin puts a section's schema into a larger one, as the schema of
-// services-configuration.yaml does.
+// compileWithin compiles the schema of a section as a part of a larger schema, like the schema of services-configuration.yaml.
 func compileWithin(t *testing.T, section []byte) *jsonschema.Schema {
 	t.Helper()
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(`{"$schema": "https://json-schema.org/draft/2020-12/schema", "properties": {"metrics": ` + string(section) + `}}`))

@@ -10,9 +10,9 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// checkResources rejects resources that the API server would reject when the service starts: limits below the requests. It also rejects amounts
-// that a quantity can't hold, which would be reduced silently. The schema has checked how amounts are written. section has the values that the
-// configuration sets, all has the chart's defaults too.
+// checkResources rejects limits below the requests, because the API server would reject them when the service starts. It also rejects amounts that a
+// quantity can't hold, which would be reduced silently. The schema has already checked the syntax of amounts. section holds the values from the
+// configuration. all also holds the chart's defaults.
 func (b *builder) checkResources(p strictyaml.Path, section, all map[string]any) {
 	for _, key := range sorted(maps.Keys(all)) {
 		inner, ok := all[key].(map[string]any)
@@ -40,13 +40,13 @@ func (b *builder) checkResources(p strictyaml.Path, section, all map[string]any)
 	}
 }
 
-// table returns the table at a key, or nil.
+// table returns the map at a key, or nil.
 func table(m map[string]any, key string) map[string]any {
 	t, _ := m[key].(map[string]any)
 	return t
 }
 
-// amount reads an amount of a resource; nil if it isn't one.
+// amount parses an amount of a resource. It returns nil if v isn't a valid amount.
 func (b *builder) amount(p strictyaml.Path, v any) *resource.Quantity {
 	if v == nil {
 		return nil

@@ -13,24 +13,23 @@ import (
 	schedulerconfig "github.com/openpai/paictl/pkg/scheduler/config"
 )
 
-// SchedulerService is the service that allocates GPUs to gangs of pods, and the name of its section.
+// SchedulerService is the service that allocates GPUs to gangs of pods. Its section has the same name.
 const SchedulerService = "scheduler"
 
-// hivedSection is the original's name of the section; its key config contains HiveD's file as text.
+// hivedSection is the name of the scheduler's section in OpenPAI. Its key config contains HiveD's configuration file as text.
 const hivedSection = "hivedscheduler"
 
-// keySchedulerConfiguration is the key of the scheduler's whole configuration. It is under global, which sections can't
-// set.
+// keySchedulerConfiguration is the key that holds the scheduler's whole configuration. It is below global, which sections can't set.
 const keySchedulerConfiguration = "schedulerConfiguration"
 
-// SchedulerConfig builds the scheduler's configuration from the layout's machines and the section scheduler. The findings have
-// positions in services-configuration.yaml; if one of them is an error, the configuration can't be used.
+// SchedulerConfig returns the scheduler's configuration, which it builds from the layout's machines and the section scheduler. The findings have
+// positions in services-configuration.yaml. If a finding is an error, the configuration can't be used.
 func SchedulerConfig(cfg *config.Cluster) (cell.Config, config.Findings) {
 	file := filepath.Join(cfg.Dir, config.ServicesFile)
 	if text := cfg.Source(config.ServicesFile); text != nil {
 		return schedulerconfig.FromCluster(cfg.Layout, file, text)
 	}
-	// The file doesn't exist yet: the sections, if there are any, are in memory.
+	// The file doesn't exist yet. If there are sections, they are only in memory.
 	sections := schedulerSections(cfg)
 	text, err := strictyaml.Encode(sections, nil)
 	if err != nil {
@@ -46,7 +45,7 @@ func SchedulerConfig(cfg *config.Cluster) (cell.Config, config.Findings) {
 	return c, out
 }
 
-// schedulerSections returns only the sections that the scheduler reads, because others may contain secrets.
+// schedulerSections returns only the sections that the scheduler reads, because other sections may contain secrets.
 func schedulerSections(cfg *config.Cluster) map[string]any {
 	out := map[string]any{}
 	for _, name := range []string{SchedulerService, hivedSection} {
@@ -57,7 +56,7 @@ func schedulerSections(cfg *config.Cluster) map[string]any {
 	return out
 }
 
-// collectPaths adds all fields of a value by the text of their path, which findings contain.
+// collectPaths adds the paths of all fields of a value to out. The keys are the texts of the paths, which findings contain.
 func collectPaths(v any, p strictyaml.Path, out map[string]strictyaml.Path) {
 	out[p.String()] = p
 	switch v := v.(type) {
@@ -72,8 +71,7 @@ func collectPaths(v any, p strictyaml.Path, out map[string]strictyaml.Path) {
 	}
 }
 
-// placeOf returns the path of a field, or of its nearest existing ancestor. For findings about the layout alone it returns
-// the section.
+// placeOf returns the path of a field, or of its nearest existing parent. For findings that are only about the layout, it returns the section.
 func placeOf(field string, paths map[string]strictyaml.Path) strictyaml.Path {
 	best := at(SchedulerService)
 	for text, p := range paths {
@@ -84,8 +82,8 @@ func placeOf(field string, paths map[string]strictyaml.Path) strictyaml.Path {
 	return best
 }
 
-// schedules reports whether the scheduler is needed if no section enables it: a machine has GPUs, or a section describes hardware
-// or virtual clusters.
+// schedules reports whether the scheduler is enabled if its section doesn't set enabled. It is enabled if a machine has GPUs, or if a section
+// describes hardware or virtual clusters.
 func schedules(cfg *config.Cluster) bool {
 	sections := schedulerSections(cfg)
 	section, _ := sections[SchedulerService].(map[string]any)
@@ -100,7 +98,7 @@ func schedules(cfg *config.Cluster) bool {
 	return false
 }
 
-// configureScheduler passes the scheduler its configuration, and sets a standby if a second machine is available.
+// configureScheduler sets the scheduler's configuration, and a standby if a second machine is available.
 func (b *builder) configureScheduler() {
 	s := b.services[SchedulerService]
 	if s == nil || s.Upstream != nil {
@@ -133,7 +131,7 @@ func SchedulerConfiguration(values map[string]any) string {
 	return text
 }
 
-// WithSchedulerConfiguration returns the values of a release with another configuration of the scheduler.
+// WithSchedulerConfiguration returns a copy of a release's values with another configuration of the scheduler.
 func WithSchedulerConfiguration(values map[string]any, text string) map[string]any {
 	out := maps.Clone(values)
 	global, _ := values[keyGlobal].(map[string]any)
@@ -145,7 +143,7 @@ func WithSchedulerConfiguration(values map[string]any, text string) map[string]a
 	return out
 }
 
-// warnHived warns about settings of the original that have no effect. Its text with cells still has one.
+// warnHived warns about OpenPAI's settings that have no effect. The key config still has an effect.
 func (b *builder) warnHived() {
 	section, _ := b.cfg.Services.Sections[hivedSection].(map[string]any)
 	for _, key := range sorted(maps.Keys(section)) {
@@ -155,7 +153,8 @@ func (b *builder) warnHived() {
 	}
 }
 
-// notSaidBySchema omits findings about the section that the chart's schema reports as well; the schema doesn't check HiveD's text.
+// notSaidBySchema omits findings about the section that the chart's schema also reports. It keeps findings about HiveD's text, which the schema
+// doesn't check.
 func notSaidBySchema(found config.Findings) config.Findings {
 	return slices.DeleteFunc(slices.Clone(found), func(f strictyaml.Finding) bool {
 		return (f.Rule == "scheduler/unknown-key" || f.Rule == "yaml/type") &&

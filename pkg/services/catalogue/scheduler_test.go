@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// gpuCluster returns a configuration of one or more masters and two machines with eight GPUs each.
+// gpuCluster returns a configuration with the given number of masters, and with two machines that have eight GPUs each.
 func gpuCluster(t testing.TB, masters int, sections string) *config.Cluster {
 	t.Helper()
 	list := ""
@@ -40,7 +40,7 @@ machine-list:
 	return c
 }
 
-// schedulerOf loads paictl's own charts.
+// schedulerOf loads paictl's own charts, and returns the scheduler's service and the findings.
 func schedulerOf(t *testing.T, cfg *config.Cluster) (*Service, config.Findings) {
 	t.Helper()
 	c, found, err := Load(t.Context(), cfg, Options{})
@@ -62,7 +62,7 @@ func TestTheSchedulerIsConfiguredByTheLayout(t *testing.T) {
 	assert.Equal(t, s.Values, again.Values, "the same configuration makes the same values")
 }
 
-// The configurations of sandboxes had them.
+// Existing configurations still contain these settings.
 func TestSettingsOfEarlierVersionsAreNoErrors(t *testing.T) {
 	s, found := schedulerOf(t, gpuCluster(t, 1, "scheduler:\n  kubeScheduler:\n    image: {tag: v1.36.0}\n    verbosity: 4\n    resources: {requests: {cpu: 10m}}\n"))
 	require.NoError(t, found.Err())
@@ -91,7 +91,7 @@ func TestImagesOfAnotherReleaseAreRefused(t *testing.T) {
 		require.ErrorContains(t, found.Err(), "the images of v1.2.3 don't match this paictl, which is "+own)
 		assert.ErrorContains(t, found.Err(), "set "+says+",")
 	}
-	// Sections may name their own images, as the sections of a sandbox do.
+	// Sections may set their own images, as sections in sandboxes do.
 	version.Version = "v1.2.3"
 	_, found := schedulerOf(t, gpuCluster(t, 1, "scheduler: {image: {repository: docker.io/openpai/pai-scheduler, tag: v1.0.0}}\nprometheus: {image: {repository: x/prometheus, tag: v3.15.0}}\n"))
 	require.ErrorContains(t, found.Err(), "scheduler.image.tag: the images of v1.0.0 don't match this paictl")
@@ -136,7 +136,7 @@ func TestMistakesOfVirtualClustersHaveTheirLine(t *testing.T) {
 	}
 }
 
-// A quick-start file, or a configuration that is being generated, has no file with lines yet.
+// A configuration from a quick-start file, or a new configuration, has no file with line numbers yet.
 func TestMistakesOfSectionsWithoutAFileNameTheField(t *testing.T) {
 	cfg := gpuCluster(t, 1, "")
 	made := &config.Cluster{Dir: "new", Layout: cfg.Layout, Roles: cfg.Roles, Kubernetes: cfg.Kubernetes, Services: cfg.Services}

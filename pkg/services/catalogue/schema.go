@@ -14,23 +14,23 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// valuesSchema is a chart's values.schema.json.
+// valuesSchema is the compiled values.schema.json of a chart.
 type valuesSchema struct {
 	root *jsonschema.Schema
-	// byLocation has the parts of the schema by the locations in errors.
+	// byLocation holds the parts of the schema by location. Errors contain these locations.
 	byLocation map[string]*jsonschema.Schema
-	// beside are keys that a section may have but the schema doesn't define.
+	// beside lists keys that a section may contain although the schema doesn't define them.
 	beside []string
 }
 
-// Addresses of schemas. The library checks a schema against the meta-schema, unless its address is the address of a schema in the library.
+// Addresses of schemas. The library checks a schema against the meta-schema, unless the address looks like that of a schema in the library.
 const (
 	schemaOfOthers = "mem:///values.schema.json"
 	schemaOfOurs   = "https://json-schema.org/paictl/values.schema.json"
 )
 
-// newValuesSchema compiles a schema; a chart without a schema accepts all values. References to other files are an error, so that a check never
-// waits for a network. The address is one of the above.
+// newValuesSchema compiles a schema. A chart without a schema accepts all values. References to other files are errors, so that a check never waits
+// for a network. address is one of the addresses above.
 func newValuesSchema(data []byte, address string) (*valuesSchema, error) {
 	if len(data) == 0 {
 		return &valuesSchema{}, nil
@@ -75,7 +75,7 @@ func (s *valuesSchema) index(part *jsonschema.Schema) {
 	}
 }
 
-// variants returns the subschemas that apply to the same value.
+// variants returns the subschemas that apply to the same value as s.
 func variants(s *jsonschema.Schema) []*jsonschema.Schema {
 	out := slices.Concat(s.AllOf, s.AnyOf, s.OneOf)
 	for _, one := range []*jsonschema.Schema{s.Ref, s.If, s.Then, s.Else} {
@@ -86,7 +86,7 @@ func variants(s *jsonschema.Schema) []*jsonschema.Schema {
 	return out
 }
 
-// itemSchemas returns the schemas of a list's entries, for any draft.
+// itemSchemas returns the schemas of a list's entries, for any draft of JSON Schema.
 func itemSchemas(s *jsonschema.Schema) []*jsonschema.Schema {
 	out := slices.Clone(s.PrefixItems)
 	switch items := s.Items.(type) {
@@ -104,18 +104,18 @@ func itemSchemas(s *jsonschema.Schema) []*jsonschema.Schema {
 	return out
 }
 
-// problem is a violation of the schema.
+// problem is a violation of a chart's schema.
 type problem struct {
 	path            strictyaml.Path
 	message, remedy string
 }
 
-// check returns all violations of the schema in complete values.
+// check returns all violations of the schema. The values must be complete, including the chart's defaults.
 func (s *valuesSchema) check(values map[string]any) (problems []problem) {
 	if s.root == nil {
 		return nil
 	}
-	// A third-party chart's schema could contain something that the library doesn't expect.
+	// The schema of a third-party chart could contain something that the library doesn't expect.
 	defer func() {
 		if r := recover(); r != nil {
 			problems = []problem{{message: fmt.Sprintf("the values can't be checked: %v", r)}}
@@ -131,8 +131,8 @@ func (s *valuesSchema) check(values map[string]any) (problems []problem) {
 	return nil
 }
 
-// dedupe removes problems that several parts of a schema report, and sorts the rest, because the library iterates over
-// maps in random order.
+// dedupe removes duplicate problems, which occur if several parts of a schema report a problem. It sorts the problems, because the library iterates
+// over maps in random order.
 func dedupe(problems []problem) []problem {
 	slices.SortStableFunc(problems, func(a, b problem) int {
 		return cmp.Or(strings.Compare(a.path.String(), b.path.String()), strings.Compare(a.message, b.message))
@@ -145,7 +145,7 @@ func dedupe(problems []problem) []problem {
 	})
 }
 
-// pathIn converts a location in JSON to a path, whose steps into lists are numbers.
+// pathIn converts a location in JSON to a path. The steps into lists are numbers.
 func pathIn(values any, location []string) strictyaml.Path {
 	p := strictyaml.Path{}
 	for _, step := range location {

@@ -14,11 +14,10 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// SecretPaths returns the fields of services-configuration.yaml that contain secrets: fields that the charts' schemas mark as writeOnly,
-// all values below secretValues of upstream services, and all values in sections that no chart describes. Each path leads to a value that
-// is neither a map nor a list.
+// SecretPaths returns the paths of all secrets in services-configuration.yaml: fields that the charts' schemas mark as writeOnly, all values below
+// secretValues of upstream services, and all values in sections without a chart. Each path leads to a value that is neither a map nor a list.
 func SecretPaths(cfg *config.Cluster) []strictyaml.Path {
-	// If paictl's own charts can't be read, every setting may be a secret.
+	// If paictl's own charts can't be read, every setting counts as a secret.
 	embedded, _ := readCharts(nil)
 	return secretPaths(cfg, embedded)
 }
@@ -45,7 +44,7 @@ func secretPaths(cfg *config.Cluster, embedded map[string]*embeddedChart) []stri
 	return out
 }
 
-// valueAt returns the value at a path in maps.
+// valueAt returns the value at a path through maps, and reports whether it exists.
 func valueAt(v any, path strictyaml.Path) (any, bool) {
 	for _, step := range path {
 		m, _ := v.(map[string]any)
@@ -59,7 +58,7 @@ func valueAt(v any, path strictyaml.Path) (any, bool) {
 	return v, true
 }
 
-// leaves calls visit for values that are neither maps, lists nor nil.
+// leaves calls visit for each value that is neither a map, a list nor nil.
 func leaves(v any, p strictyaml.Path, visit func(strictyaml.Path, any)) {
 	switch v := v.(type) {
 	case nil:
@@ -76,7 +75,7 @@ func leaves(v any, p strictyaml.Path, visit func(strictyaml.Path, any)) {
 	}
 }
 
-// writeOnly calls visit for values that one of the schemas marks as writeOnly.
+// writeOnly calls visit for each value that at least one schema marks as writeOnly.
 func writeOnly(schemas []*jsonschema.Schema, v any, p strictyaml.Path, visit func(strictyaml.Path, any)) {
 	schemas = expand(schemas)
 	for _, s := range schemas {
@@ -101,7 +100,7 @@ func writeOnly(schemas []*jsonschema.Schema, v any, p strictyaml.Path, visit fun
 	}
 }
 
-// expand adds all subschemas that apply to the same value.
+// expand returns the schemas and all subschemas that apply to the same value.
 func expand(schemas []*jsonschema.Schema) []*jsonschema.Schema {
 	seen := map[*jsonschema.Schema]bool{}
 	var out []*jsonschema.Schema
@@ -177,8 +176,7 @@ func (b *builder) takeSecrets(s *Service, schema *valuesSchema) {
 	}
 }
 
-// take removes the value at a path and returns it. In a list it leaves an empty text, so that the
-// indices of later entries don't change.
+// take removes the value at a path and returns it. In a list, take leaves an empty text, so that the indices of later entries don't change.
 func take(v any, p strictyaml.Path) any {
 	for i, step := range p {
 		last := i == len(p)-1
@@ -200,7 +198,7 @@ func take(v any, p strictyaml.Path) any {
 	return v
 }
 
-// dotted returns a path as the key of a Secret.
+// dotted returns a path in the form of a Secret's key, with dots between the steps.
 func dotted(p strictyaml.Path) string {
 	var steps []string
 	for _, step := range p {

@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// Keys of a section that are for paictl, not for the chart.
+// Keys of a section that paictl reads and doesn't pass to the chart.
 const (
 	keyEnabled      = "enabled"
 	keyPlacement    = "placement"
@@ -22,8 +22,8 @@ const (
 	keySecretValues = "secretValues"
 )
 
-// embeddedService returns the service of an embedded chart from its section, which may be nil. Volumes and the schema are checked
-// later, because that needs all services.
+// embeddedService returns the service of an embedded chart. section may be nil. Volumes and values are checked later, because these checks need all
+// services.
 func (b *builder) embeddedService(c *embeddedChart, section any) *Service {
 	s := &Service{
 		Name: c.Name(), Description: c.Metadata.Description, Namespace: defaultNamespace, Requires: c.requires,
@@ -45,7 +45,7 @@ func (b *builder) embeddedService(c *embeddedChart, section any) *Service {
 	return s
 }
 
-// place replaces the chart's placement with the section's.
+// place checks the placement of a section, which replaces the chart's placement.
 func (b *builder) place(s *Service, c *embeddedChart, placement []string) {
 	switch bad := badPlacement(placement); {
 	case !c.hasPods():
@@ -63,7 +63,7 @@ func (b *builder) notAMap(p strictyaml.Path) {
 	b.fail(p, "services/section", "expected a map of settings", "write each setting on a separate line, indented, as key: value")
 }
 
-// boolean reads a key into out, if it exists.
+// boolean stores the value of a key in out if the key exists.
 func (b *builder) boolean(m map[string]any, p strictyaml.Path, key string, out *bool) {
 	switch v := m[key].(type) {
 	case nil:
@@ -74,7 +74,7 @@ func (b *builder) boolean(m map[string]any, p strictyaml.Path, key string, out *
 	}
 }
 
-// text reads a key into out, if it exists.
+// text stores the value of a key in out if the key exists.
 func (b *builder) text(m map[string]any, p strictyaml.Path, key string, out *string) {
 	switch v := m[key].(type) {
 	case nil:
@@ -85,7 +85,7 @@ func (b *builder) text(m map[string]any, p strictyaml.Path, key string, out *str
 	}
 }
 
-// textList reads a list of words; a single word is also accepted.
+// textList returns the list of words at a key, and reports whether the key exists. A single text with commas is also accepted.
 func (b *builder) textList(m map[string]any, p strictyaml.Path, key string) ([]string, bool) {
 	var out []string
 	switch v := m[key].(type) {
@@ -108,7 +108,7 @@ func (b *builder) textList(m map[string]any, p strictyaml.Path, key string) ([]s
 	return nil, false
 }
 
-// table reads a map with the values for a chart.
+// table returns the map at a key, which contains values for a chart.
 func (b *builder) table(m map[string]any, p strictyaml.Path, key string) map[string]any {
 	switch v := m[key].(type) {
 	case nil:
@@ -120,7 +120,7 @@ func (b *builder) table(m map[string]any, p strictyaml.Path, key string) map[str
 	return map[string]any{}
 }
 
-// unknownKey suggests the key that was probably meant.
+// unknownKey returns the message about an unknown key, and a remedy that suggests a similar key.
 func unknownKey(key string, known []string) (message, remedy string) {
 	message = fmt.Sprintf("there is no key %q here", key)
 	if near := strictyaml.Nearest(key, known); near != "" {

@@ -6,13 +6,13 @@ import (
 	"github.com/openpai/paictl/pkg/server/settings"
 )
 
-// ServerService is the server for the cluster's users, and the name of its section.
+// ServerService is the server for the cluster's users. Its section has the same name.
 const ServerService = "rest-server"
 
-// aliases are names of services of the original whose function one of paictl's services has.
+// aliases maps names of OpenPAI's services to the services of paictl that have their function.
 var aliases = map[string]string{"pylon": ServerService, "webportal": ServerService}
 
-// Resolve returns the service for a name of the original, or the name itself.
+// Resolve returns paictl's service for the name of a service of OpenPAI. It returns other names unchanged.
 func Resolve(name string) string {
 	if to, ok := aliases[name]; ok {
 		return to
@@ -20,7 +20,7 @@ func Resolve(name string) string {
 	return name
 }
 
-// OwnAuthority reports whether the platform's own CA signed a server's certificate.
+// OwnAuthority reports whether the platform's own CA signs a server's certificate.
 func OwnAuthority(s *Service) bool {
 	tls, _ := s.Values["tls"].(map[string]any)
 	name, _ := tls["secretName"].(string)
@@ -29,7 +29,8 @@ func OwnAuthority(s *Service) bool {
 	return name == "" && !public
 }
 
-// ResolveAll resolves names that known doesn't have, because a configuration may have its own service with such a name.
+// ResolveAll applies Resolve to names that known doesn't report. It keeps known names, because a configuration may define its own service with the
+// name of an OpenPAI service.
 func ResolveAll(names []string, known func(string) bool) []string {
 	var out []string
 	for _, name := range names {
@@ -43,13 +44,13 @@ func ResolveAll(names []string, known func(string) bool) []string {
 	return out
 }
 
-// resolve replaces the original's names of services with paictl's names.
+// resolve replaces names of OpenPAI's services with the names of paictl's services.
 func (c *Catalogue) resolve(names []string) []string {
 	return ResolveAll(names, func(name string) bool { return c.services[name] != nil })
 }
 
-// keyExpose determines how people reach the server: with exposeHosts it listens on machines, with exposeService it is reached through a Service,
-// with exposeIngress through an Ingress, whose controller's network is in keyProxies.
+// keyExpose determines how users reach the server: with exposeHosts at ports of machines, with exposeService through a Service, and with
+// exposeIngress through an Ingress. keyProxies lists the networks of the Ingress controller.
 const (
 	keyExpose     = "expose"
 	exposeHosts   = "hostPort"
@@ -58,7 +59,8 @@ const (
 	keyProxies    = "trustedProxies"
 )
 
-// configureServer sets the server's addresses, and places a pod on each of these machines.
+// configureServer sets the number of replicas and the server's addresses. If the server listens on machines, each machine of its placement runs a
+// replica.
 func (b *builder) configureServer() {
 	s := b.services[ServerService]
 	if s == nil || s.Upstream != nil || !s.Enabled {
@@ -82,8 +84,8 @@ func (b *builder) configureServer() {
 	s.Values = mergeComputed(computed, s.Values)
 }
 
-// checkServer rejects an Ingress that isn't among the trusted proxies: all requests would have the address of its controller, so that all people
-// would share limits, and be locked out when someone guesses passwords.
+// checkServer rejects an Ingress without trusted proxies. Otherwise all requests would have the address of the Ingress controller. Then all users
+// would share limits, and would be locked out if an attacker guesses passwords.
 func (b *builder) checkServer() {
 	s := b.services[ServerService]
 	if s == nil || s.Upstream != nil || !s.Enabled || s.Values[keyExpose] != exposeIngress {
@@ -95,20 +97,21 @@ func (b *builder) checkServer() {
 	}
 }
 
-// masterRole is the role of the machines of the control plane.
+// masterRole is the role of control plane machines.
 const masterRole = "master"
 
-// serverOnHosts reports whether people reach the server through ports of machines.
+// serverOnHosts reports whether users reach the server at ports of machines.
 func (b *builder) serverOnHosts() bool {
 	s := b.services[ServerService]
 	expose, said := s.Values[keyExpose].(string)
 	return !said || expose == exposeHosts
 }
 
-// BehindService reports whether people reach the server through a Service.
+// BehindService reports whether users reach the server through a Service.
 func BehindService(s *Service) bool { return s.Values[keyExpose] == exposeService }
 
-// ProxyURL returns the address of other services' pages, which the server proxies, from the configuration; "" if it isn't set.
+// ProxyURL returns the address at which the server proxies the pages of other services, according to the configuration. It returns "" if the address
+// isn't known.
 func ProxyURL(s *Service) string {
 	hosts, _ := ServerAddresses(s)
 	values := s.Values
@@ -137,7 +140,8 @@ func ProxyURL(s *Service) string {
 	return settings.Address(hosts[0], port)
 }
 
-// ServerAddresses returns the host names and addresses of the server for users, according to the configuration, the best first, and its port.
+// ServerAddresses returns the host names and addresses at which users reach the server, the best first, and the port. It reads them from the
+// configuration.
 func ServerAddresses(s *Service) (hosts []string, port int) {
 	values := s.Values
 	if s.Chart != nil {

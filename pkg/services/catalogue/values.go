@@ -16,11 +16,11 @@ const (
 	keyTolerations         = "tolerations"
 	keyCredentialsSecret   = "credentialsSecret"
 	keyCredentialsRevision = "credentialsChecksum"
-	// keyCredentialsKeys is for charts that do something only if a certain secret is set.
+	// keyCredentialsKeys is the key with the list of secrets that are set. It is for charts that behave differently if a certain secret is set.
 	keyCredentialsKeys = "credentialsKeys"
 )
 
-// globalValues returns the data about the cluster that every embedded chart receives.
+// globalValues returns the values about the cluster that every embedded chart receives.
 func globalValues(cfg *config.Cluster) map[string]any {
 	s, k := cfg.Services.Cluster, cfg.Kubernetes.Kubernetes
 	pull := []any{}
@@ -41,7 +41,7 @@ func globalValues(cfg *config.Cluster) map[string]any {
 	}
 }
 
-// merge returns base with the values of over: maps are merged, other values are replaced. Neither argument is changed.
+// merge returns a copy of base that is overridden by over. Maps are merged, and other values are replaced. Neither argument is changed.
 func merge(base, over map[string]any) map[string]any {
 	out := make(map[string]any, len(base)+len(over))
 	for k, v := range base {
@@ -58,8 +58,8 @@ func merge(base, over map[string]any) map[string]any {
 	return out
 }
 
-// mergeComputed merges a section over the values that paictl computed. An empty list in the section is the charts' default, so it
-// doesn't replace a computed list.
+// mergeComputed returns computed values that are overridden by a section. An empty list in the section doesn't override a computed list, because
+// empty lists are the charts' default.
 func mergeComputed(computed, section map[string]any) map[string]any {
 	out := merge(computed, section)
 	for key, v := range computed {
@@ -91,8 +91,8 @@ func clone(v any) any {
 	return v
 }
 
-// plain converts a value of a section to the types that Helm and the schema use: whole numbers are int64, so that templates print them as
-// they were written. If dropNull is set, it removes keys without a value, so that their defaults apply.
+// plain converts a value of a section to the types that Helm and the schema use. Whole numbers become int64, so that templates print them unchanged.
+// If dropNull is set, plain removes keys without a value, so that their defaults apply.
 func plain(v any, dropNull bool) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -120,7 +120,7 @@ func plain(v any, dropNull bool) any {
 	return v
 }
 
-// masked replaces all values that could be secrets.
+// masked returns a copy of values in which all values except maps are masked.
 func masked(values map[string]any) map[string]any {
 	out := make(map[string]any, len(values))
 	for k, v := range values {

@@ -13,8 +13,7 @@ import (
 
 const (
 	storageService = "storage"
-	// localClass is the storage class whose volumes are folders of one machine. The storage service
-	// creates one for each claim.
+	// localClass is the storage class whose volumes are folders on machines. The storage service creates one volume for each claim.
 	localClass = "pai-local"
 )
 
@@ -22,11 +21,11 @@ const (
 type LocalVolume struct {
 	Service, Namespace, Claim string
 	Path                      string
-	// Node is the machine that has the folder, or will have it.
+	// Node is the machine that holds or will hold the folder.
 	Node string
 	// Machines are the machines that the service's placement allows.
 	Machines []string
-	// Owner is the user and group that own it.
+	// Owner is the user ID and group ID that own the folder.
 	Owner int64
 
 	size any
@@ -38,12 +37,12 @@ func (v LocalVolume) value() map[string]any {
 	}
 }
 
-// LocalVolumes returns the volumes that the enabled services claim. It returns none of them if the section of the storage service lists
-// the volumes itself.
+// LocalVolumes returns the volumes that enabled services claim. If the section of the storage service lists the volumes itself, LocalVolumes returns
+// no volumes.
 func (c *Catalogue) LocalVolumes() []LocalVolume { return slices.Clone(c.volumes) }
 
-// Place sets the machines of existing volumes: data is never moved, so a volume stays on its machine, even if the layout would choose
-// another one for a new volume. node returns "" for a new volume.
+// Place sets the machines of existing volumes. Data is never moved, so a volume stays on its machine even if the layout would choose another machine
+// for a new volume. node returns the machine of an existing volume, or "" for a new volume.
 func (c *Catalogue) Place(node func(LocalVolume) string) {
 	for i, v := range c.volumes {
 		c.volumes[i].Node = cmp.Or(node(v), v.Node)
@@ -62,7 +61,8 @@ func localValues(volumes []LocalVolume) map[string]any {
 	return map[string]any{"local": map[string]any{"serviceVolumes": list}}
 }
 
-// giveVolumes passes the volumes that the enabled services claim to the storage service.
+// giveVolumes passes the volumes that enabled services claim to the storage service. It returns these volumes, or nil if the section of the storage
+// service lists the volumes itself.
 func (b *builder) giveVolumes() []LocalVolume {
 	storage := b.services[storageService]
 	if storage == nil || storage.Upstream != nil {
@@ -82,8 +82,8 @@ func (b *builder) giveVolumes() []LocalVolume {
 	return volumes
 }
 
-// listsVolumes reports whether the section of the storage service has its own list, or an invalid value in its place, which checkValues will
-// reject.
+// listsVolumes reports whether the section of the storage service lists volumes. It also returns true for an invalid value, which checkValues
+// rejects.
 func listsVolumes(section map[string]any) bool {
 	local, isMap := section["local"].(map[string]any)
 	if !isMap {
@@ -93,9 +93,8 @@ func listsVolumes(section map[string]any) bool {
 	return len(list) > 0 || !isList && local["serviceVolumes"] != nil
 }
 
-// volumesOf returns the local volumes of a service, placed as if all of them were new: on the machine of
-// its placement with the lowest address. The result must not depend on the order of a list, because
-// people sort lists.
+// volumesOf returns the local volumes of a service as if all of them were new. A new volume is on the machine of the placement with the lowest
+// address. The result must not depend on the order of a list, because users sort lists.
 func volumesOf(cfg *config.Cluster, s *Service) []LocalVolume {
 	persistence, _ := merge(s.Chart.Values, s.Values)["persistence"].(map[string]any)
 	machines := machinesOf(cfg, s.Placement)
@@ -118,7 +117,8 @@ func volumesOf(cfg *config.Cluster, s *Service) []LocalVolume {
 	return out
 }
 
-// byAddress compares addresses as numbers. Machines without one, such as foreign nodes, are last; names decide the rest.
+// byAddress compares machines by address, as numbers. Machines without an address, such as nodes that paictl didn't install, come last, sorted by
+// name.
 func byAddress(a, b layout.Machine) int {
 	x, errX := netip.ParseAddr(a.HostIP)
 	y, errY := netip.ParseAddr(b.HostIP)

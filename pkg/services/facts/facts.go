@@ -1,4 +1,4 @@
-// Package facts publishes facts about the releases of the platform's services, without secrets, so that programs that may not read Helm's releases,
+// Package facts publishes facts about the releases of the platform's services, without secrets, so that programs without access to Helm's releases,
 // which are Secrets, can determine the state of services.
 // In: facts of a run; the objects of the cluster. Out: a ConfigMap, and the state of each service.
 package facts
@@ -13,30 +13,29 @@ import (
 	"github.com/openpai/paictl/pkg/services/state"
 )
 
-// Service is the facts about one service.
+// Service holds the facts about one service.
 type Service struct {
 	Name      string `json:"-"` // the key
 	Namespace string `json:"namespace"`
-	// Wanted means that the configuration has the service, and enables it.
+	// Wanted means that the configuration contains and enables the service.
 	Wanted bool `json:"wanted,omitempty"`
-	// Absent is the state of a service without a release.
+	// Absent is the state of the service if it has no release.
 	Absent string `json:"absent,omitempty"`
 	// Release is nil if the service has no release.
 	Release *Release `json:"release,omitempty"`
 }
 
-// Release is a release of Helm without its values and its manifest.
+// Release describes a Helm release without its values and its manifest.
 type Release struct {
 	Status   string    `json:"status"` // Helm's word
 	Revision int       `json:"revision"`
 	Chart    string    `json:"chart"` // name and version
 	Updated  time.Time `json:"updated"`
-	// Paictl is the version that wrote the revision, or "".
+	// Paictl is the version of paictl that wrote the revision, or "".
 	Paictl string `json:"paictl,omitempty"`
-	// Configuration compares the release with the configuration that the cluster stores; "" if the service isn't wanted.
+	// Configuration is the result of comparing the release with the stored configuration. It is "" if the service isn't wanted.
 	Configuration string `json:"configuration,omitempty"`
-	// Targets are the objects that must work, and ConfigMaps the names of the ConfigMaps in the namespace of the
-	// release.
+	// Targets are the objects that must be ready. ConfigMaps are the names of the release's ConfigMaps in its namespace.
 	Targets    []ready.Target `json:"targets,omitempty"`
 	ConfigMaps []string       `json:"configMaps,omitempty"`
 }
@@ -47,7 +46,7 @@ const (
 	StatusUninstalling = "uninstalling"
 )
 
-// valid reports whether facts can be used: everyone who may change the ConfigMap can write any content.
+// valid reports whether facts can be used. They must be checked, because each user who may change the ConfigMap can write any content.
 func (s *Service) valid() bool {
 	if s.Name == "" || s.Namespace == "" {
 		return false
@@ -60,7 +59,7 @@ func (s *Service) valid() bool {
 	return r.Revision > 0 && slices.Contains(verdicts, r.Configuration) && !slices.ContainsFunc(r.Targets, func(t ready.Target) bool { return !t.Valid() })
 }
 
-// elsewhere returns the namespace of an object that pai-server may not read, or "".
+// elsewhere returns the namespace of an object of the service that pai-server may not read, or "".
 func (s *Service) elsewhere() string {
 	if s.Release == nil {
 		return ""

@@ -13,20 +13,21 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// Lease is the lease in kube.SystemNamespace that each run holds while it changes services, including runs of earlier paictls, which
-// publish no facts.
+// Lease is the name of the lease in kube.SystemNamespace that each run holds while it changes services. Runs of earlier paictls also hold this
+// lease, but publish no facts.
 const Lease = "paictl"
 
-// LeaseDuration is how long a run holds the lease after its last renewal.
+// LeaseDuration is how long the lease is held after its last renewal.
 const LeaseDuration = 30 * time.Second
 
 // Annotations of the lease.
 const (
 	AnnotationCommand = "paictl.openpai.org/command"
-	// annotationPublished is when the last run that published facts acquired the lease. A run that doesn't publish, because an earlier paictl made
-	// it or it was killed, leaves the time of another run.
+	// annotationPublished is the time at which the last run that published facts had acquired the lease. A run that doesn't publish, because it was
+	// started by an earlier paictl or was killed, leaves the time of an earlier run.
 	annotationPublished = "paictl.openpai.org/published"
-	// annotationKnown is when a run acquired the lease, if the published facts were current then. They describe the services before that run.
+	// annotationKnown is the time at which a run acquired the lease, if the published facts were current at that time. These facts describe the
+	// services before that run.
 	annotationKnown = "paictl.openpai.org/published-before"
 )
 
@@ -42,7 +43,7 @@ func Current(l *coordinationv1.Lease) bool {
 	return acquired(l) != "" && l.Annotations[annotationPublished] == acquired(l)
 }
 
-// Acquire records whether the published facts were current. l is about to be acquired; before is the previous lease, or nil.
+// Acquire records in l whether the published facts are current. l is the lease that is about to be written. before is the previous lease, or nil.
 func Acquire(l, before *coordinationv1.Lease) {
 	if before != nil && Current(before) {
 		metav1.SetMetaDataAnnotation(&l.ObjectMeta, annotationKnown, acquired(l))
@@ -56,7 +57,7 @@ func Publish(l *coordinationv1.Lease) {
 	metav1.SetMetaDataAnnotation(&l.ObjectMeta, annotationPublished, acquired(l))
 }
 
-// age describes how current published facts are.
+// age is how current published facts are.
 type age int
 
 const (
@@ -65,7 +66,7 @@ const (
 	unknown     // a run changed services, and didn't publish
 )
 
-// readLease returns the age of the published facts, and the lease; nil if it doesn't exist.
+// readLease returns the age of the published facts, and the lease. The lease is nil if it doesn't exist.
 func readLease(ctx context.Context, client kubernetes.Interface, now time.Time) (age, *coordinationv1.Lease, error) {
 	l, err := client.CoordinationV1().Leases(kube.SystemNamespace).Get(ctx, Lease, metav1.GetOptions{})
 	switch {
@@ -81,7 +82,7 @@ func readLease(ctx context.Context, client kubernetes.Interface, now time.Time) 
 	return unknown, l, nil
 }
 
-// held reports whether a run holds the lease. It allows for differences between the clocks of machines.
+// held reports whether a run holds the lease. It tolerates differences between the clocks of machines.
 func held(l *coordinationv1.Lease, now time.Time) bool {
 	if l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity == "" || l.Spec.RenewTime == nil {
 		return false

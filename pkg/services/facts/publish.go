@@ -24,7 +24,7 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// ConfigMap in kube.SystemNamespace has the facts: a key for each service.
+// ConfigMap is the name of the ConfigMap in kube.SystemNamespace with the facts. It contains one key per service.
 const ConfigMap = "pai-releases"
 
 // Annotations of the ConfigMap.
@@ -33,7 +33,7 @@ const (
 	annotationRevision      = "paictl.openpai.org/revision"
 )
 
-// Labels of objects that paictl creates in addition to the releases.
+// Labels of objects that paictl creates outside of the releases.
 const (
 	LabelPartOf    = "app.kubernetes.io/part-of"
 	LabelManagedBy = "app.kubernetes.io/managed-by"
@@ -47,19 +47,20 @@ var ErrNone = hint.Wrap(errors.New("no run of paictl has published which service
 // Published holds the facts about all services.
 type Published struct {
 	Services []Service
-	// Configuration identifies the configuration that the services were compared with, see Digest; "" if it isn't known.
+	// Configuration is the digest of the configuration with which the services were compared (see Digest). It is "" if it isn't known.
 	Configuration string
-	// Revision is the number of that configuration.
+	// Revision is the number of this configuration's revision.
 	Revision int
 }
 
-// Publication is the ConfigMap before a run reads the services.
+// Publication holds the ConfigMap as it was before a run reads the services.
 type Publication struct {
 	client kubernetes.Interface
 	have   *corev1.ConfigMap // nil: it didn't exist
 }
 
-// Open begins a publication, before the run reads the services: if the run loses the lock, it can't overwrite the facts of the next run.
+// Open begins a publication. It must be called before the run reads the services, so that a run that loses the lock can't overwrite the facts of the
+// next run.
 func Open(ctx context.Context, client kubernetes.Interface) (*Publication, error) {
 	have, err := client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, ConfigMap, metav1.GetOptions{})
 	switch {
@@ -71,7 +72,7 @@ func Open(ctx context.Context, client kubernetes.Interface) (*Publication, error
 	return &Publication{client, have}, nil
 }
 
-// Write publishes facts. It doesn't write if they are already published.
+// Write publishes facts. It doesn't write if the ConfigMap already contains these facts.
 func (w *Publication) Write(ctx context.Context, p *Published) error {
 	api, have := w.client.CoreV1().ConfigMaps(kube.SystemNamespace), w.have
 	missing := have == nil
@@ -103,7 +104,7 @@ func (w *Publication) Write(ctx context.Context, p *Published) error {
 	return nil
 }
 
-// read returns the published facts, by name. spoilt are services whose facts can't be used.
+// read returns the published facts, sorted by name. spoilt lists the services whose facts can't be used.
 func read(ctx context.Context, client kubernetes.Interface) (p *Published, spoilt []string, err error) {
 	cm, err := client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, ConfigMap, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -129,8 +130,8 @@ func read(ctx context.Context, client kubernetes.Interface) (p *Published, spoil
 	return p, spoilt, nil
 }
 
-// Digest identifies a configuration, without the virtual clusters: virtual clusters change without a start of services, and the scheduler's
-// ConfigMap contains its current ones. It doesn't read secrets; a change of secrets changes the name of their entry.
+// Digest returns a digest of a configuration without its virtual clusters. Virtual clusters change without a start of services, and the scheduler's
+// ConfigMap contains the current virtual clusters. Digest doesn't read secrets. If secrets change, the name of their entry changes.
 func Digest(p *store.Public) (string, error) {
 	h := sha256.New()
 	for _, name := range config.Files() {
@@ -152,8 +153,8 @@ func Digest(p *store.Public) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// withoutVirtualClusters removes the virtual clusters of the section scheduler. On a cluster without GPUs, their existence enables the scheduler, so
-// it keeps whether there are any.
+// withoutVirtualClusters removes the virtual clusters from the section scheduler. On a cluster without GPUs, it keeps a mark if there are virtual
+// clusters, because their existence enables the scheduler.
 func withoutVirtualClusters(sections map[string]any, c *config.Cluster) {
 	section, ok := sections["scheduler"].(map[string]any)
 	if !ok {

@@ -24,7 +24,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/state"
 )
 
-// checker returns a state by the name of the first target.
+// checker returns states by the names of targets. Other releases are ready.
 type checker map[string]ready.State
 
 func (c checker) CheckAll(_ context.Context, releases [][]ready.Target) ([]ready.State, error) {
@@ -42,7 +42,7 @@ func (c checker) CheckAll(_ context.Context, releases [][]ready.Target) ([]ready
 
 const servicesText = "apiVersion: paictl.openpai.org/v1\nkind: ServicesConfiguration\ncluster:\n  common: {cluster-id: lab, data-path: /data}\n  docker-registry: {domain: docker.io, namespace: openpai, docker-tag: v1.2.3}\n"
 
-// lab is a cluster with a configuration, and a reporter.
+// lab is a fake cluster with a configuration, and the data for a Reporter.
 type lab struct {
 	t       *testing.T
 	client  *fake.Clientset
@@ -106,7 +106,7 @@ func (l *lab) lease(change func(now, before *coordinationv1.Lease)) *coordinatio
 	return now
 }
 
-// ran does what a run does with the lease; it publishes if it says so.
+// ran changes the lease as a whole run does. If publishes is set, the run publishes facts.
 func (l *lab) ran(publishes bool) {
 	l.t.Helper()
 	l.now = l.now.Add(time.Hour)
@@ -126,7 +126,7 @@ func deployed(name string) Service {
 		Targets: []ready.Target{{Kind: "Deployment", Namespace: kube.SystemNamespace, Name: name}}}}
 }
 
-// write publishes facts.
+// write publishes facts in the ConfigMap.
 func write(t *testing.T, client *fake.Clientset, p *Published) error {
 	t.Helper()
 	w, err := Open(t.Context(), client)
@@ -134,7 +134,7 @@ func write(t *testing.T, client *fake.Clientset, p *Published) error {
 	return w.Write(t.Context(), p)
 }
 
-// publish publishes facts as a run does.
+// publish publishes facts and changes the lease, as a run does.
 func (l *lab) publish(all ...Service) {
 	l.t.Helper()
 	p := l.public()
@@ -329,7 +329,7 @@ func TestWithoutFactsTheErrorSaysHowTheyAreMade(t *testing.T) {
 	assert.Contains(t, hint.Of(err), "paictl service start -n NAME")
 }
 
-// corrupt replaces the facts of a service with a text.
+// corrupt replaces the published facts about a service with a text.
 func (l *lab) corrupt(text string) {
 	l.t.Helper()
 	api := l.client.CoreV1().ConfigMaps(kube.SystemNamespace)

@@ -17,27 +17,26 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Access defines how registries are accessed: over TLS with a certificate that this machine trusts.
-// Plain HTTP is only allowed for registries on this machine.
+// Access defines how to connect to registries. Connections use TLS with a certificate that this machine trusts. Plain HTTP is only allowed for
+// registries on this machine.
 type Access struct {
-	// Host is the registry for Username and Password; for other registries the logins of docker or
-	// podman are used.
+	// Host is the registry to which Username and Password belong. For other registries, the logins of docker or podman are used.
 	Host     string
 	Username string
 	Password secret.String
 	// Insecure accepts any certificate of a registry on this machine.
 	Insecure bool
-	// Keychain holds the logins; nil means the logins of docker and podman.
+	// Keychain holds the logins for other registries. If it is nil, the logins of docker or podman are used.
 	Keychain authn.Keychain
-	// Transport makes the requests; nil means http.DefaultTransport.
+	// Transport sends the requests. If it is nil, http.DefaultTransport is used.
 	Transport *http.Transport
 }
 
-// errPlain is the error for a request that would have been sent without TLS.
+// errPlain is the error for requests that would be sent without TLS to another machine.
 var errPlain = errors.New("plain HTTP is only used for registries on this machine")
 
-// guard rejects plain HTTP to other machines, even if the registry client would allow it for private addresses, or if a registry redirects to it
-// for a token.
+// guard rejects plain HTTP to other machines. It also rejects requests that the registry client would allow because the address is private, or
+// because a registry redirects the client to get a token.
 type guard struct{ http.RoundTripper }
 
 // RoundTrip sends a request if it is allowed.
@@ -71,7 +70,7 @@ func (a Access) transport(ref name.Reference) http.RoundTripper {
 	return guard{base}
 }
 
-// keychain returns the logins: the configuration's login for its own registry, otherwise the logins of docker or podman.
+// keychain returns the logins. It uses Username and Password for Host, and otherwise Keychain or the logins of docker or podman.
 func (a Access) keychain() authn.Keychain {
 	rest := a.Keychain
 	if rest == nil {
@@ -93,7 +92,7 @@ func (l login) Resolve(r authn.Resource) (authn.Authenticator, error) {
 	return l.rest.Resolve(r)
 }
 
-// ours reports whether Username and Password are for a registry.
+// ours reports whether Username and Password are the login for a registry.
 func (a Access) ours(registry string) bool {
 	if a.Host == "" || a.Username == "" {
 		return false
@@ -102,8 +101,8 @@ func (a Access) ours(registry string) bool {
 	return err == nil && own.RegistryStr() == registry
 }
 
-// explain adds the remedy for a registry that denies access. The error contains no password: the client sends it in headers, which errors don't
-// show.
+// explain adds the remedy to an error of a registry. The error contains no password, because the client sends the password in a header, and errors
+// don't contain headers.
 func (a Access) explain(err error, target string) error {
 	host := target
 	if ref, perr := name.ParseReference(target); perr == nil {

@@ -20,13 +20,13 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// Own is one of paictl's own images.
+// Own is an image of one of paictl's own programs.
 type Own struct {
 	Name string
 	Ref  string // the name of the bundle's copy on nodes
 }
 
-// Owned lists paictl's own images.
+// Owned returns paictl's own images.
 func Owned() []Own {
 	var out []Own
 	for _, img := range build.OwnImages() {
@@ -38,13 +38,13 @@ func Owned() []Own {
 // Names returns the names of paictl's own images.
 func Names() []string { return paictl.Programs() }
 
-// Destination is the registry that images are pushed to.
+// Destination is the registry to which images are pushed.
 type Destination struct {
-	// Registry is a host with an optional path, for paictl's own images: docker.io/openpai.
+	// Registry is a host with an optional path, such as docker.io/openpai, for paictl's own images.
 	Registry string
-	// Tag is the tag of paictl's images there.
+	// Tag is the tag of paictl's own images in the registry.
 	Tag string
-	// Mirror is a host with an optional path; below it, upstream images keep their names; "" means no mirror.
+	// Mirror is a host with an optional path. Upstream images keep their names below it. "" means that there is no mirror.
 	Mirror string
 }
 
@@ -52,11 +52,12 @@ type Destination struct {
 type Item struct {
 	bundle.Artifact
 	Own bool
-	// Target is the reference in the registry.
+	// Target is the reference of the image in the registry.
 	Target string
 }
 
-// Plan chooses the images to push: the named images; without names, paictl's own images, and if all is set also upstream's images.
+// Plan selects the images to push. These are the named images. Without names, they are paictl's own images, and also all upstream images if all is
+// set.
 func Plan(b *bundle.Bundle, d Destination, names []string, all bool) ([]Item, error) {
 	var out []Item
 	for _, a := range b.List(bundle.KindImage) {
@@ -103,9 +104,8 @@ func (d Destination) Target(a bundle.Artifact, own bool) (string, error) {
 		"no registry is named for %s, which is upstream's", a.Image)
 }
 
-// Mirrored returns an image's name in a mirror, whose address replaces the registry's host:
-// quay.io/prometheus/prometheus:v3 becomes MIRROR/prometheus/prometheus:v3. The charts do the same
-// with global.imageRegistry.
+// Mirrored returns the name of an image in a mirror. The mirror's address replaces the registry's host, so that quay.io/prometheus/prometheus:v3
+// becomes MIRROR/prometheus/prometheus:v3. The charts do the same with global.imageRegistry.
 func Mirrored(mirror, ref string) (string, error) {
 	host, rest, ok := strings.Cut(ref, "/")
 	if !ok || !strings.ContainsAny(host, ".:") && host != "localhost" {
@@ -114,7 +114,7 @@ func Mirrored(mirror, ref string) (string, error) {
 	return path.Join(mirror, rest), nil
 }
 
-// Check rejects destinations with invalid names, before an image is sent.
+// Check rejects invalid names of registries and tags before an image is sent.
 func (d Destination) Check() error {
 	for _, r := range []string{d.Registry, d.Mirror} {
 		if r == "" {

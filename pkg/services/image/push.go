@@ -15,10 +15,10 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/bundle/oci"
 )
 
-// State is the state of an image's name in a registry.
+// State is the result of comparing an image with the registry's image of the same name.
 type State string
 
-// States of an image's name in a registry.
+// States of images.
 const (
 	Present State = "present" // the registry has exactly this image
 	Missing State = "missing" // the registry has no image of that name
@@ -26,15 +26,15 @@ const (
 	Pushed  State = "pushed"  // the image was sent now
 )
 
-// Result is the result of a push, or of Look, for one image.
+// Result is the result of Push or Look for one image.
 type Result struct {
 	Item
 	State State
-	// Found is the digest of the registry's image; "" if it has no image of that name.
+	// Found is the digest of the registry's image. It is "" if the registry has no image with this name.
 	Found string
 }
 
-// Event is one step of a push: an image begins, makes progress, or is finished.
+// Event is one step of a push: an image is begun, makes progress, or is finished.
 type Event struct {
 	Item        Item
 	N, Total    int   // the number of the image, and how many images there are
@@ -44,16 +44,16 @@ type Event struct {
 
 // Pusher sends images to registries.
 type Pusher struct {
-	// Access has the settings to connect to registries.
+	// Access defines how to connect to the registries.
 	Access Access
 	// Progress receives every step; calls are never concurrent. It may be nil.
 	Progress func(Event)
-	// DryRun queries registries for their images and sends no images.
+	// DryRun means that registries are queried, but no images are sent.
 	DryRun bool
 }
 
-// Push sends the images that registries don't have yet. It skips an image if the registry has the same digest. It stops at the first failure;
-// images that were sent stay, and another push continues with the remaining images.
+// Push sends the images that the registries don't have yet. It skips an image if the registry has an image with the same digest. Push stops at the
+// first failure. Images that were sent remain, and another push continues with the other images.
 func (p Pusher) Push(ctx context.Context, b *bundle.Bundle, items []Item) ([]Result, error) {
 	var artifacts []bundle.Artifact
 	for _, i := range items {
@@ -99,7 +99,7 @@ func (p Pusher) one(ctx context.Context, b *bundle.Bundle, e Event) (Result, err
 	return r, nil
 }
 
-// send uploads an image, with its progress in bytes.
+// send uploads an image and reports the progress in bytes.
 func (p Pusher) send(ctx context.Context, img v1.Image, e Event) error {
 	ref, options, err := p.Access.open(ctx, e.Item.Target)
 	if err != nil {
@@ -116,13 +116,13 @@ func (p Pusher) send(ctx context.Context, img v1.Image, e Event) error {
 			}
 		}
 	}()
-	// Write closes the channel, even if it fails.
+	// Write closes the channel, even if the upload fails.
 	err = remote.Write(ref, img, append(options, remote.WithProgress(updates))...)
 	<-done
 	return err
 }
 
-// Look queries a registry for the image under an item's name.
+// Look asks the registry whether it has the image of an item.
 func (a Access) Look(ctx context.Context, item Item) (Result, error) {
 	r := Result{Item: item, State: Missing}
 	ref, options, err := a.open(ctx, item.Target)
@@ -143,7 +143,7 @@ func (a Access) Look(ctx context.Context, item Item) (Result, error) {
 	return r, nil
 }
 
-// open returns the parsed reference of an image, and the options for accessing its registry.
+// open parses the reference of an image, and returns it with the options for connecting to its registry.
 func (a Access) open(ctx context.Context, target string) (name.Reference, []remote.Option, error) {
 	ref, err := name.ParseReference(target, name.StrictValidation)
 	if err != nil {

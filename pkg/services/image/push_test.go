@@ -21,7 +21,7 @@ import (
 
 const password = "open-sesame"
 
-// store is a registry on this machine, with or without a login, that records the requests.
+// store is a registry on this machine that records the requests. It may require a login.
 type store struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -59,7 +59,7 @@ func newStore(t *testing.T, locked, tls bool) *store {
 
 func (s *store) host() string { return s.Listener.Addr().String() }
 
-// changes returns the requests since the last call that write.
+// changes returns the write requests since its last call.
 func (s *store) changes() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,12 +73,12 @@ func (s *store) changes() []string {
 	return out
 }
 
-// anonymous holds no logins, even if the machine of the test has some.
+// anonymous is a keychain without logins, even if the test machine has logins.
 type anonymous struct{}
 
 func (anonymous) Resolve(authn.Resource) (authn.Authenticator, error) { return authn.Anonymous, nil }
 
-// pusher reaches a store without a login.
+// pusher returns a Pusher without logins.
 func pusher() Pusher { return Pusher{Access: Access{Keychain: anonymous{}}} }
 
 func plan(t *testing.T, b *bundle.Bundle, s *store, all bool) []Item {
@@ -233,7 +233,7 @@ func TestCertificatesAreVerified(t *testing.T) {
 	assert.Equal(t, slices.Repeat([]State{Present}, ownImages), states(results))
 }
 
-// refusing fails the test when a request reaches the network.
+// refusing is a transport that fails the test if a request reaches the network.
 type refusing struct{ t *testing.T }
 
 func (r refusing) RoundTrip(req *http.Request) (*http.Response, error) {

@@ -9,7 +9,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 )
 
-// verdict is the state of one object in a snapshot, or of a whole release.
+// verdict is the judgement of one object or of a whole release.
 type verdict struct {
 	ready           bool
 	pods, readyPods int
@@ -25,7 +25,7 @@ func judge(targets []target, s *snapshot) verdict {
 		out.ready = out.ready && one.ready
 		out.pods, out.readyPods = out.pods+one.pods, out.readyPods+one.readyPods
 		for _, f := range one.found {
-			// A pod that was evicted and replaced is not a problem of a service that works.
+			// If a service works, a pod that was evicted and replaced is not a problem.
 			if !one.ready || f.Reason == "NodeNotReady" {
 				out.found = append(out.found, f)
 			}
@@ -84,7 +84,7 @@ func (s *snapshot) pod(t target) verdict {
 	return out
 }
 
-// claim judges a claim: it is ready if it is bound, or if it waits for its first pod.
+// claim judges a claim. A claim is ready if it is bound, or if its volume is only bound when a pod uses it.
 func (s *snapshot) claim(t target) verdict {
 	c, ok := find(s.claims, t.namespace, t.name)
 	if !ok {

@@ -11,26 +11,25 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// ReasonMissing is the reason of an object that doesn't exist.
+// ReasonMissing is the reason of the problem if an object doesn't exist.
 const ReasonMissing = "Missing"
 
 // Problem is one reason why a service isn't ready.
 type Problem struct {
-	// Object is "pod/prometheus-0", "deployment/grafana", "node/gpu-3".
+	// Object is the object that has the problem, such as "pod/prometheus-0", "deployment/grafana" or "node/gpu-3".
 	Object string `json:"object"`
-	// Reason is one word, such as ImagePullBackOff, Unschedulable, CrashLoopBackOff, OOMKilled,
-	// ProbeFailed, QuotaExceeded.
+	// Reason is one word, such as ImagePullBackOff, Unschedulable, CrashLoopBackOff, OOMKilled, ProbeFailed or QuotaExceeded.
 	Reason string `json:"reason"`
-	// Message is one line that includes the meaning of Reason.
+	// Message is one line, which also explains Reason.
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"`
-	// Log are the last lines of a container that crashed.
+	// Log contains the last lines of the log of a container that crashed.
 	Log []string `json:"log,omitempty"`
-	// Final means that waiting can't solve the problem: a wait ends if such a problem persists for a while.
+	// Final means that the problem doesn't resolve itself. A wait ends if such a problem persists for a while.
 	Final bool `json:"final,omitempty"`
 }
 
-// Text returns the problem in one line for people.
+// Text returns the object and the message in one line.
 func (p *Problem) Text() string { return p.Object + ": " + p.Message }
 
 // TextWithTerm returns Text followed by the reason, for users who search for the reason.
@@ -39,14 +38,14 @@ func (p *Problem) TextWithTerm() string { return p.Text() + " (" + p.Reason + ")
 // State is the state of the objects of a release.
 type State struct {
 	Ready bool `json:"ready"`
-	// Pods is the desired number of pods, ReadyPods the number of pods of the current revision that are ready.
+	// Pods is the desired number of pods. ReadyPods is the number of ready pods of the current revision.
 	Pods      int       `json:"pods"`
 	ReadyPods int       `json:"readyPods"`
 	Problems  []Problem `json:"problems,omitempty"`
 	Since     time.Time `json:"since,omitzero"`
 }
 
-// Checker reads the state of one cluster. Its calls may run in parallel; waits in one namespace share their watches.
+// Checker reads the state of one cluster. It is safe for concurrent use. Waits in the same namespace share their watches.
 type Checker struct {
 	client kubernetes.Interface
 
@@ -54,7 +53,7 @@ type Checker struct {
 	feeds map[string]*feed
 }
 
-// New returns a Checker.
+// New returns a Checker. It doesn't send a request yet.
 func New(client kubernetes.Interface) *Checker {
 	return &Checker{client: client, feeds: map[string]*feed{}}
 }
@@ -72,7 +71,7 @@ func (c *Checker) Check(ctx context.Context, namespace, manifest string) (State,
 	return states[0], nil
 }
 
-// CheckAll checks the objects of many releases with one list per kind.
+// CheckAll checks the objects of many releases. It lists each kind of object only once per namespace.
 func (c *Checker) CheckAll(ctx context.Context, releases [][]Target) ([]State, error) {
 	var all []target
 	each := make([][]target, len(releases))
@@ -95,7 +94,7 @@ func (c *Checker) CheckAll(ctx context.Context, releases [][]Target) ([]State, e
 	return out, nil
 }
 
-// stateOf judges the targets, and reads details about targets that may have a problem. The causes are the problems' causes.
+// stateOf judges the targets, and reads details about objects that may have a problem. It returns the state and the causes of the state's problems.
 func stateOf(ctx context.Context, targets []target, s *snapshot, d details) (State, []cause) {
 	v := judge(targets, s)
 	out := State{Ready: v.ready, Pods: v.pods, ReadyPods: v.readyPods, Since: v.since}
@@ -106,20 +105,19 @@ func stateOf(ctx context.Context, targets []target, s *snapshot, d details) (Sta
 	return out, causes
 }
 
-// Tail reads the last lines of a container's log, without control characters. previous selects the
-// container before its last restart.
+// Tail returns the last lines of a container's log, without control characters. previous selects the log before the container's last restart.
 func (c *Checker) Tail(ctx context.Context, namespace, pod, container string, previous bool, lines int) ([]string, error) {
 	return tail(ctx, c.client, namespace, pod, container, previous, lines)
 }
 
-// NotReadyError is the error of an unsuccessful wait. It contains the state at that time.
+// NotReadyError is the error of a wait that failed. It contains the state at the end of the wait.
 type NotReadyError struct {
 	State State
-	// Waited is how long the wait was, if it timed out; 0 if a problem was final.
+	// Waited is the duration of the wait if the wait timed out. It is 0 if the wait ended because of a final problem.
 	Waited time.Duration
 }
 
-// Error returns one line: the first problem, or the progress so far.
+// Error returns the first problem, or the progress so far, in one line.
 func (e *NotReadyError) Error() string {
 	text := fmt.Sprintf("%d of %d pods are ready", e.State.ReadyPods, e.State.Pods)
 	if len(e.State.Problems) > 0 {

@@ -12,16 +12,15 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// The scheduler's message: "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't
-// match Pod's node affinity/selector. preemption: 0/3 nodes are available: ...".
+// Patterns of the scheduler's message, such as "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't match Pod's node affinity/selector.
+// preemption: 0/3 nodes are available: ...".
 var (
 	unavailable = regexp.MustCompile(`^\d+/(\d+) nodes are available: (.*?)\.?( preemption: .*| no new claims .*)?$`)
 	perNodes    = regexp.MustCompile(`^(\d+) (.+)$`)
 	taint       = regexp.MustCompile(`taint(?:\(s\))? \{([^}]*)\}`)
 )
 
-// unschedulable explains why no node can run the pod. room means that other pods are terminating, whose resources may be
-// enough.
+// unschedulable returns the problem of a pod that no node can run. room means that other pods are terminating, whose resources may suffice.
 func unschedulable(p *corev1.Pod, message string, room bool) Problem {
 	out := Problem{Object: object(kindPod, p.Name), Reason: "Unschedulable", Final: true}
 	m := unavailable.FindStringSubmatch(strings.Join(strings.Fields(message), " "))
@@ -43,7 +42,7 @@ func unschedulable(p *corev1.Pod, message string, room bool) Problem {
 	return out
 }
 
-// splitClauses splits at commas that are followed by a number or end a sentence about volumes.
+// splitClauses splits the reasons in a scheduler's message. It splits at commas before a number, or before "pod has".
 func splitClauses(text string) []string {
 	var out []string
 	for _, part := range strings.Split(text, ", ") {
@@ -63,7 +62,7 @@ type clause struct {
 	room       bool // it is solved when other pods end
 }
 
-// remedyPlacement is for pods whose role no node has.
+// remedyPlacement is the remedy for pods that must run on a role that no node has.
 const remedyPlacement = "give a machine the role in layout.yaml, push it, and label the nodes with: paictl cluster up -p DIR " +
 	"(paictl service start does, where paictl did not install Kubernetes); or change placement in the service's section"
 
@@ -134,7 +133,7 @@ func claimNames(p *corev1.Pod) []string {
 	return out
 }
 
-// wantedLabels returns the labels that a pod's node must have: "pai-worker in (true)".
+// wantedLabels returns the labels that the node of a pod must have, such as "pai-worker=true".
 func wantedLabels(p *corev1.Pod) string { return wanted(p.Spec.NodeSelector, p.Spec.Affinity) }
 
 func wanted(selector map[string]string, affinity *corev1.Affinity) string {

@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube/watch"
 )
 
-// snapshot is the state of the cluster at one time: the objects that judge needs.
+// snapshot holds the objects that judge needs, as of one time.
 type snapshot struct {
 	now          time.Time
 	deployments  []*appsv1.Deployment
@@ -40,7 +40,7 @@ type snapshot struct {
 	byNode  map[string]*corev1.Node
 }
 
-// index builds the lookup tables.
+// index builds the maps for looking up pods by owner, and nodes by name.
 func (s *snapshot) index() *snapshot {
 	s.byOwner, s.byNode = map[types.UID][]*corev1.Pod{}, map[string]*corev1.Node{}
 	for _, p := range s.pods {
@@ -63,7 +63,7 @@ func find[T metav1.Object](list []T, namespace, name string) (out T, ok bool) {
 	return out, false
 }
 
-// put adds an object of any kind that a snapshot holds.
+// put adds an object to the list of its kind.
 func (s *snapshot) put(o any) {
 	switch o := o.(type) {
 	case *appsv1.Deployment:
@@ -91,7 +91,7 @@ func (s *snapshot) put(o any) {
 	}
 }
 
-// source is a kind of object, and the kinds of targets that need it.
+// source describes how to read a kind of object, and which kinds of targets need it.
 type source struct {
 	need []string
 	from func(c kubernetes.Interface, namespace string) watch.Source
@@ -99,7 +99,7 @@ type source struct {
 
 var everything = metav1.ListOptions{}
 
-// namespaced and clusterWide are how the kinds are read, and which targets need them.
+// namespaced and clusterWide list the kinds with and without a namespace. Each entry defines how to read a kind, and which targets need it.
 var namespaced = []source{
 	{[]string{kindDeployment}, func(c kubernetes.Interface, ns string) watch.Source {
 		return watch.From(c.AppsV1().Deployments(ns), everything)
@@ -139,7 +139,7 @@ var clusterWide = []source{
 	}},
 }
 
-// take reads a snapshot: concurrently one list for each kind that the targets of a namespace need.
+// take reads a snapshot. It lists the kinds that the targets in each namespace need, with concurrent requests.
 func take(ctx context.Context, c kubernetes.Interface, targets []target) (*snapshot, error) {
 	needed := func(kinds []string, in func(target) bool) bool {
 		return slices.ContainsFunc(targets, func(t target) bool { return slices.Contains(kinds, t.kind) && in(t) })

@@ -9,31 +9,29 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// suspicion is a possible problem: its description from the snapshot, and how to check the rest.
+// suspicion is a suspected problem that was found in a snapshot. refine checks whether it is a problem.
 type suspicion struct {
 	Problem
-	// group is the affected workload. One cause is reported once per group, however many pods have
-	// it.
+	// group is the affected workload. Each cause is reported only once per group, even if many pods are affected.
 	group string
-	// refine reads events or a log. It returns false if there is no problem after all.
+	// refine reads events or a log, and returns a more exact problem. It returns false if there is no problem.
 	refine func(ctx context.Context, p Problem, d details) (Problem, bool)
 }
 
 func (s suspicion) key() string { return s.group + "\x00" + s.Reason }
 
-// cause is a problem and the number of other objects that have it. Its key doesn't change when pods are replaced, or when refine rewords the
-// problem.
+// cause is a problem and the number of other objects that also have this problem. Its key doesn't change when pods are replaced, or when refine
+// rewords the problem.
 type cause struct {
 	Problem
 	key    string
 	others int
 }
 
-// asked is how many objects of a group are checked for one suspicion.
+// asked is the maximum number of objects of a group that are checked for the same suspicion.
 const asked = 2
 
-// resolve converts suspicions to problems: each cause once, with the number of other objects that have it. Problems that waiting
-// doesn't solve come first.
+// resolve converts suspicions to problems. It returns each cause once, with the number of other affected objects. Final problems come first.
 func resolve(ctx context.Context, found []suspicion, d details) []cause {
 	var order []string
 	causes, tries := map[string]*cause{}, map[string]int{}
@@ -56,7 +54,7 @@ func resolve(ctx context.Context, found []suspicion, d details) []cause {
 		if !ok {
 			continue
 		}
-		// Refining may have found a different reason.
+		// refine may have found a different reason, but the key stays the same.
 		causes[key] = &cause{Problem: p, key: key}
 		order = append(order, key)
 	}
@@ -82,7 +80,7 @@ func rank(p Problem) int {
 	return 1
 }
 
-// older reports whether a time is longer ago than a duration; false for the zero time.
+// older reports whether a time was at least a duration ago. It returns false for the zero time.
 func older(now, since time.Time, than time.Duration) bool {
 	return !since.IsZero() && now.Sub(since) >= than
 }

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Kinds whose objects a run waits for. A Service or a ConfigMap works as soon as it exists.
+// Kinds whose objects a run waits for. Other objects, such as a Service or a ConfigMap, work as soon as they exist.
 const (
 	kindDeployment  = "Deployment"
 	kindDaemonSet   = "DaemonSet"
@@ -27,25 +27,26 @@ const (
 // target is an object of the manifest that a run waits for.
 type target struct {
 	kind, namespace, name string
-	// passing means that the object removes itself when its work is done (Jobs with a TTL).
+	// passing means that the object deletes itself when its work is done, such as a Job with a TTL.
 	passing bool
 }
 
-// Target is an object that must work for its release to be ready. It names the object, without its content.
+// Target identifies an object that must be ready for its release to be ready.
 type Target struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"` // "" for kinds without a namespace
 	Name      string `json:"name"`
-	// Passing means that the object removes itself when its work is done.
+	// Passing means that the object deletes itself when its work is done.
 	Passing bool `json:"passing,omitempty"`
 }
 
-// Valid reports whether the target's kind can be checked.
+// Valid reports whether the target can be checked. Its kind must be known, and it must have a name. It must have a namespace, unless its kind has no
+// namespaces.
 func (t Target) Valid() bool {
 	return waitedFor[t.Kind] != "" && t.Name != "" && (t.Namespace == "") == (t.Kind == kindVolume)
 }
 
-// Targets finds the objects of a manifest that have to work. Objects without a namespace are in the release's namespace.
+// Targets returns the objects of a manifest that must be ready. Objects without a namespace are in the release's namespace.
 func Targets(namespace, manifest string) ([]Target, error) {
 	found, err := parseTargets(namespace, manifest)
 	if err != nil {
@@ -58,7 +59,7 @@ func Targets(namespace, manifest string) ([]Target, error) {
 	return out, nil
 }
 
-// String returns the name for problems: "deployment/grafana".
+// String returns the target as problems show it, such as "deployment/grafana".
 func (t target) String() string { return object(t.kind, t.name) }
 
 func object(kind, name string) string { return strings.ToLower(kind) + "/" + name }
@@ -67,8 +68,8 @@ var waitedFor = map[string]string{
 	kindDeployment: "apps/", kindDaemonSet: "apps/", kindStatefulSet: "apps/", kindJob: "batch/", kindClaim: "v1", kindVolume: "v1", kindPod: "v1",
 }
 
-// parseTargets returns the objects to wait for. Objects without a namespace are in the release's namespace. It leaves out hooks, because Helm waits
-// for hooks.
+// parseTargets returns the objects of a manifest to wait for. Objects without a namespace are in the release's namespace. It omits hooks, because
+// Helm waits for hooks.
 func parseTargets(namespace, manifest string) ([]target, error) {
 	var out []target
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifest)))
@@ -88,8 +89,8 @@ func parseTargets(namespace, manifest string) ([]target, error) {
 	}
 }
 
-// Kinds returns the kinds in the lines at the top level of a document. It doesn't parse: most of the text of all manifests is data of ConfigMaps, and
-// a regular expression would take a tenth of the time of "paictl service status".
+// Kinds returns the kinds of a document's top-level objects. It only reads lines that begin with "kind:". Most of the text of all manifests is data
+// in ConfigMaps, and even a regular expression would need a tenth of the time of "paictl service status".
 func Kinds(doc string) []string {
 	var out []string
 	for line := range strings.Lines(doc) {
@@ -105,7 +106,7 @@ func Kinds(doc string) []string {
 
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-// passed reports whether a document certainly has only one kind, and no run waits for this kind.
+// passed reports whether a document contains only one kind, and no run waits for objects of this kind.
 func passed(doc []byte) bool {
 	kinds := Kinds(string(doc))
 	return len(kinds) == 1 && waitedFor[kinds[0]] == "" && !strings.HasSuffix(kinds[0], "List")
@@ -127,7 +128,7 @@ func targetsOf(namespace string, doc []byte) ([]target, error) {
 		Items []part `json:"items"`
 	}
 	if err := yaml.Unmarshal(doc, &one); err != nil {
-		// Another kind may use these fields for something else.
+		// Other kinds may use these fields for something else.
 		var head metav1.TypeMeta
 		if yaml.Unmarshal(doc, &head) == nil && waitedFor[head.Kind] == "" && head.Kind != "List" {
 			return nil, nil

@@ -16,29 +16,29 @@ import (
 )
 
 const (
-	// defaultGrace is how long a final problem must persist before a wait is given up.
+	// defaultGrace is the default of WaitOptions.Grace.
 	defaultGrace = 10 * time.Second
-	// settle is the time during which changes are collected for one check.
+	// settle is how long changes are collected before a check.
 	settle = 100 * time.Millisecond
-	// tick is the time between two checks if nothing changes: events are not watched, and
-	// some problems become final with time.
+	// tick is the time between two checks if nothing changes. These checks are needed because events are not watched, and some problems become final
+	// with time.
 	tick = time.Second
 )
 
-// WaitOptions limit a wait.
+// WaitOptions defines the limits of a wait.
 type WaitOptions struct {
 	// Timeout is the maximum duration of the wait; 0 means no limit.
 	Timeout time.Duration
 	// Grace is how long a final problem must persist before the wait is given up; 0 means 10 s.
 	Grace time.Duration
-	// Calm is how long a problem that may be temporary isn't passed to OnChange.
+	// Calm is how long a problem must last before it is passed to OnChange, because it may be temporary.
 	Calm time.Duration
-	// OnChange is called with each new state, the first and the last included. It may be nil.
+	// OnChange is called with each new state, including the first and the last state. It may be nil.
 	OnChange func(State)
 }
 
-// Wait waits until the objects of a manifest work. It ends early with a NotReadyError if a final problem persists. If the API doesn't respond at
-// the end of the wait, the error is an UnknownError. The state is the last observed one, also with an error.
+// Wait waits until the objects of a manifest are ready. It ends early with a NotReadyError if a final problem persists. If the API doesn't respond
+// at the end of the wait, the error is an UnknownError. The returned state is the last observed state, even if there is an error.
 func (c *Checker) Wait(ctx context.Context, namespace, manifest string, o WaitOptions) (State, error) {
 	targets, err := parseTargets(namespace, manifest)
 	if err != nil {
@@ -54,14 +54,14 @@ func (c *Checker) Wait(ctx context.Context, namespace, manifest string, o WaitOp
 	return w.run(ctx)
 }
 
-// waiter is one wait.
+// waiter is one call of Wait.
 type waiter struct {
 	*Checker
 	o       WaitOptions
 	targets []target
 	details details
 	began   time.Time
-	// floor has the generations in the API when the wait began. Older states in the feeds must not count.
+	// floor holds the generations that the API had when the wait began. Older states in the feeds must be ignored.
 	floor   map[types.UID]int64
 	floored time.Time            // when they were read
 	first   map[string]time.Time // the time since which a final problem exists
@@ -124,7 +124,7 @@ func (w *waiter) namespaces() []string {
 	return []string{metav1.NamespaceDefault} // only volumes: any feed has them
 }
 
-// look checks once. It returns true when the wait has ended.
+// look checks the objects once. It returns true if the wait can end.
 func (w *waiter) look(ctx context.Context, feeds []*feed) (bool, error) {
 	for _, f := range feeds {
 		ok, err := f.ready()
@@ -154,8 +154,8 @@ func (w *waiter) look(ctx context.Context, feeds []*feed) (bool, error) {
 	return done, err
 }
 
-// tell calls OnChange if the state has changed. It omits problems that may be temporary: when many services start at
-// the same time, kubelets and the scheduler don't know all objects at once.
+// tell calls OnChange if the state has changed. It omits problems that may be temporary, because when many services start at the same time, kubelets
+// and the scheduler don't know all objects at once.
 func (w *waiter) tell(s State, now time.Time) {
 	w.state = s
 	s.Problems = w.lasting(s.Problems, now)
@@ -170,7 +170,7 @@ func (w *waiter) tell(s State, now time.Time) {
 	}
 }
 
-// lasting returns the problems that have existed for at least Calm.
+// lasting returns the problems that have lasted for at least Calm.
 func (w *waiter) lasting(problems []Problem, now time.Time) (out []Problem) {
 	since := map[[2]string]time.Time{}
 	for _, p := range problems {
@@ -188,8 +188,7 @@ func (w *waiter) lasting(problems []Problem, now time.Time) (out []Problem) {
 	return out
 }
 
-// stays reports whether a final problem has existed for the time of grace. If another pod of the workload has the same problem, the time
-// continues.
+// stays reports whether a final problem has lasted for Grace. If another pod of the workload gets the same problem, the time isn't reset.
 func (w *waiter) stays(now time.Time, causes []cause) bool {
 	seen := map[string]bool{}
 	over := false
@@ -222,7 +221,7 @@ func (w *waiter) giveUp(waited time.Duration) error {
 	return err
 }
 
-// readFloor reads the current generations of the workloads.
+// readFloor reads the current generations of the workloads from the API.
 func (w *waiter) readFloor(ctx context.Context) error {
 	found := make([]metav1.Object, len(w.targets))
 	group, ctx := errgroup.WithContext(ctx)
@@ -265,10 +264,10 @@ func (w *waiter) get(ctx context.Context, t target) (metav1.Object, error) {
 	return nil, nil
 }
 
-// lag is how long a feed may be behind the state that the API had when the wait began.
+// lag is how far a feed may be behind the API at the beginning of a wait.
 const lag = 5 * time.Second
 
-// stale reports whether a workload is older in the snapshot than it was when the wait began.
+// stale reports whether the snapshot contains an older state of a workload than the API had when the wait began.
 func (w *waiter) stale(s *snapshot) bool {
 	have := map[types.UID]int64{}
 	for _, o := range s.deployments {

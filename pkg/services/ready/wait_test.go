@@ -25,7 +25,7 @@ import (
 
 const grafana = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: grafana}\n"
 
-// patient is a wait in the background, in a world whose time is the test's.
+// patient runs a wait in the background, with the fake time of the test.
 type patient struct {
 	*testing.T
 	client *fake.Clientset
@@ -35,7 +35,7 @@ type patient struct {
 	seen []State
 }
 
-// told returns the states that were reported so far.
+// told returns the states that the wait has reported so far.
 func (p *patient) told() []State {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,7 +64,7 @@ func wait(t *testing.T, ctx context.Context, o WaitOptions, objects ...runtime.O
 	return p
 }
 
-// settled lets the watchers receive the test's changes.
+// settled waits until the watches have received the test's changes.
 func (p *patient) settled() { time.Sleep(2 * time.Second); synctest.Wait() }
 
 func (p *patient) update(d *appsv1.Deployment) {
@@ -195,7 +195,7 @@ func TestTheStateBeforeAnUpgradeIsNotTakenForItsResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, r := deployment(1)
 		client := fake.NewClientset(d, r, pod("p", r, kindReplicaSet), node("a", corev1.ConditionTrue))
-		// The API has generation 2 already; lists and watches return an older one.
+		// The API already has generation 2, but lists and watches still return an older generation.
 		client.PrependReactor("get", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
 			newer := d.DeepCopy()
 			newer.Generation = 2

@@ -15,13 +15,13 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
-// createPatience is how long a controller may take to make a pod before its events are read.
+// createPatience is how long a controller may take to create a pod before its events are read.
 const createPatience = 2 * time.Second
 
 const revisionAnnotation = "deployment.kubernetes.io/revision"
 
-// deployment judges a Deployment: it is ready if the pods of its newest revision are ready, and the pods of older revisions are gone. Its status
-// counts only when its controller has observed the specification.
+// deployment judges a Deployment. It is ready if the pods of its newest revision are ready, and pods of older revisions no longer exist. Its status
+// only counts after the controller has observed the current specification.
 func (s *snapshot) deployment(t target) verdict {
 	d, ok := find(s.deployments, t.namespace, t.name)
 	if !ok {
@@ -61,7 +61,8 @@ func (s *snapshot) deployment(t target) verdict {
 	return out
 }
 
-// statefulSet judges a StatefulSet: it is ready if all its pods are; they must have the newest revision if it is updated automatically.
+// statefulSet judges a StatefulSet. It is ready if all of its pods are ready. If it is updated automatically, its pods must also have the newest
+// revision.
 func (s *snapshot) statefulSet(t target) verdict {
 	d, ok := find(s.statefulSets, t.namespace, t.name)
 	if !ok {
@@ -94,8 +95,8 @@ func (s *snapshot) statefulSet(t target) verdict {
 	return out
 }
 
-// stuck reports a StatefulSet that is updated in order and waits forever for a broken pod of the
-// old revision before it replaces it.
+// stuck returns the problems of pods of the old revision. A StatefulSet that is updated in order waits forever until a broken old pod works, and
+// only then replaces the pod.
 func (s *snapshot) stuck(t target, d *appsv1.StatefulSet, old []*corev1.Pod) []suspicion {
 	if d.Spec.PodManagementPolicy == appsv1.ParallelPodManagement {
 		return nil
@@ -112,8 +113,8 @@ func (s *snapshot) stuck(t target, d *appsv1.StatefulSet, old []*corev1.Pod) []s
 	return out
 }
 
-// daemonSet judges a DaemonSet: it is ready if its pods are ready on all selected nodes that respond. It reports nodes that don't respond, but
-// doesn't wait for these nodes.
+// daemonSet judges a DaemonSet. It is ready if its pods are ready on all selected nodes that respond. Nodes that don't respond are reported, but the
+// DaemonSet doesn't wait for them.
 func (s *snapshot) daemonSet(t target) verdict {
 	d, ok := find(s.daemonSets, t.namespace, t.name)
 	if !ok {
@@ -152,7 +153,7 @@ func rollsOut(d *appsv1.DaemonSet) bool {
 	return d.Spec.UpdateStrategy.Type != appsv1.OnDeleteDaemonSetStrategyType
 }
 
-// newestRevision returns the hash of pods with the current template.
+// newestRevision returns the revision hash of pods with the current template, or "".
 func (s *snapshot) newestRevision(d *appsv1.DaemonSet) string {
 	number, hash := int64(-1), ""
 	for _, r := range s.revisions {
@@ -172,7 +173,7 @@ func noNode(t target, d *appsv1.DaemonSet) Problem {
 	return out
 }
 
-// job judges a Job: it is ready if it is complete. A Job that removes itself may no longer exist.
+// job judges a Job. It is ready if it is complete. A Job that deletes itself may no longer exist.
 func (s *snapshot) job(t target) verdict {
 	j, ok := find(s.jobs, t.namespace, t.name)
 	switch {
@@ -229,7 +230,7 @@ func (s *snapshot) failedJob(t target, j *batchv1.Job, c batchv1.JobCondition) s
 	return out
 }
 
-// uncreated finds out why a controller creates no pods, after createPatience.
+// uncreated returns a suspicion if a controller has created no pods within createPatience. The controller's events explain the reason.
 func (s *snapshot) uncreated(t target, kind string, o metav1.Object) []suspicion {
 	if !older(s.now, o.GetCreationTimestamp().Time, createPatience) {
 		return nil
@@ -248,7 +249,7 @@ func (s *snapshot) uncreated(t target, kind string, o metav1.Object) []suspicion
 
 var creating = regexp.MustCompile(`^(Error creating: |create Pod \S+ in StatefulSet \S+ failed error: )`)
 
-// notCreated explains why the API rejects pods. exceededQuota is the beginning of the API server's message, after the pod's name.
+// exceededQuota is the beginning of the API server's message about a quota, after the name of the pod.
 const exceededQuota = "exceeded quota"
 
 func notCreated(t target, message string) Problem {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// job is one call of Apply or Plan, after everything was read and before anything is changed.
+// job is one call of Apply or Plan. It holds the data that was read before anything is changed.
 type job struct {
 	*session
 	request  Request
@@ -55,7 +55,7 @@ func (h *helm) apply(ctx context.Context, r Request) (Outcome, error) {
 	return out, err
 }
 
-// study reads the current state, renders the desired one, and checks it with the API.
+// study reads the current state of a release, renders the desired state, and checks that the API accepts it.
 func (h *helm) study(ctx context.Context, r Request, rehearsal bool) (*job, error) {
 	s, err := h.session(ctx, r.Namespace)
 	if err != nil {
@@ -90,8 +90,8 @@ func (h *helm) study(ctx context.Context, r Request, rehearsal bool) (*job, erro
 	return j, nil
 }
 
-// compare renders the desired manifest and reports whether the cluster already has it. Templates that generate passwords or certificates
-// render differently each time: if two renderings differ, the deployed manifest is kept.
+// compare renders the desired manifest, and reports whether the chart and the values equal those of the release. Templates that generate passwords
+// or certificates render differently each time. If two renderings differ, compare keeps the deployed manifest.
 func (j *job) compare() (same bool, err error) {
 	if j.past.base == nil || j.past.leaving {
 		out, err := j.render(j.request, j.past.next())
@@ -135,7 +135,7 @@ func (j *job) parse() (err error) {
 	return err
 }
 
-// decide returns the action. same means that the chart and the values equal the deployed chart and values.
+// decide returns the action. same means that the chart and the values equal those of the release.
 func (j *job) decide(same bool) string {
 	whole := len(j.kinds) == 0
 	for _, f := range j.findings {
@@ -154,8 +154,8 @@ func (j *job) decide(same bool) string {
 	return Unchanged
 }
 
-// heal repairs the records and the remains of an unfinished run, so that Helm can continue. The caller holds the lock of the services,
-// so no other run changes them.
+// heal repairs the records and removes the remains of an unfinished run, so that Helm can continue. The caller holds the lock of the services, so
+// that no other run changes the release.
 func (j *job) heal(ctx context.Context) error {
 	if !j.past.cut {
 		return nil
@@ -177,8 +177,8 @@ func (j *job) heal(ctx context.Context) error {
 	return j.helm().Releases.Update(j.past.last)
 }
 
-// undo removes the objects of an unfinished revision that the desired manifest doesn't have. Helm compares only with the deployed
-// revision, and would never remove them.
+// undo removes the objects of an unfinished revision that the desired manifest doesn't contain. Helm only compares with the deployed revision, so it
+// would never remove them.
 func (j *job) undo() error {
 	attempt := j.past.attempt()
 	if attempt == nil || attempt.Manifest == j.manifest {
@@ -203,7 +203,7 @@ func (j *job) undo() error {
 	return err
 }
 
-// present returns the desired manifest without the objects that don't exist yet.
+// present returns the part of the desired manifest whose objects already exist.
 func (j *job) present() string {
 	var b strings.Builder
 	for _, f := range j.findings {
@@ -219,9 +219,8 @@ func (j *job) present() string {
 	return b.String()
 }
 
-// define creates the kinds that the chart defines and the cluster doesn't have. Helm does that only at the first install, and not for
-// definitions among the templates. Changed definitions are also written before all objects, because some objects may need a new version
-// or field.
+// define creates the kinds that the chart defines and the cluster doesn't know. Helm only does that at the first install, and not for definitions
+// among the templates. define also writes changed definitions before all other objects, because some objects may need a new version or field.
 func (j *job) define(ctx context.Context) error {
 	if err := j.redefine(ctx); err != nil {
 		return err
@@ -241,7 +240,7 @@ func (j *job) define(ctx context.Context) error {
 			if err := j.kube.Wait(list, definitionTimeout); err != nil {
 				return fmt.Errorf("wait for a definition: %w", err)
 			}
-			// The API serves a kind only some time after the kind is established.
+			// The API only serves a kind some time after the kind is established.
 			parsed, err := parseObjects(text)
 			if err != nil {
 				return err
@@ -257,7 +256,7 @@ func (j *job) define(ctx context.Context) error {
 	})
 }
 
-// definitions returns the definitions of the chart's crds folder, and those among its templates.
+// definitions returns the definitions in the chart's folder crds, and the missing definitions among its templates.
 func (j *job) definitions() []string {
 	var out []string
 	for _, crd := range j.request.Chart.CRDObjects() {
@@ -274,8 +273,8 @@ func (j *job) definitions() []string {
 	return out
 }
 
-// run calls Helm's install or upgrade. Everything has been checked, so Helm's own checks, which request the whole OpenAPI schema, are disabled;
-// Helm's check of ownership is disabled, too.
+// run calls Helm's install or upgrade. Because everything has been checked, it disables Helm's check of ownership, and also Helm's check of objects,
+// which requests the whole OpenAPI schema.
 func (j *job) run(ctx context.Context) (done *helmrelease.Release, err error) {
 	chart := copyChart(j.request.Chart)
 	j.kube.needed = map[schema.GroupKind]bool{}

@@ -10,7 +10,7 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 )
 
-// copyChart copies the parts of a chart that Helm changes: values and the lists of dependencies. Templates and files are shared.
+// copyChart copies the parts of a chart that Helm changes, which are the values and the lists of dependencies. The copy shares templates and files.
 func copyChart(c *chart.Chart) *chart.Chart {
 	out := *c
 	out.Values = copyMap(c.Values)
@@ -32,8 +32,8 @@ func copyChart(c *chart.Chart) *chart.Chart {
 	return &out
 }
 
-// prepareChart returns a copy without the subcharts that the values disable, and with the values
-// that it imports from the other subcharts.
+// prepareChart returns a copy of a chart without the subcharts that the values disable, and with the values that the chart imports from other
+// subcharts.
 func prepareChart(c *chart.Chart, values map[string]any) (*chart.Chart, error) {
 	out := copyChart(c)
 	return out, chartutil.ProcessDependenciesWithMerge(out, values)
@@ -64,8 +64,8 @@ func copyValue(v any) any {
 	return v
 }
 
-// sameChart compares a chart with the chart of a release. In the latter, numbers have become floats and subcharts are missing; the rendering of
-// subcharts is compared in the manifest. It ignores the order of files, which depends on the archive.
+// sameChart compares the chart in a release's record with a chart. In the record, numbers are floats and subcharts are missing; subcharts are
+// compared by their part of the manifest. sameChart ignores the order of files, which depends on the archive.
 func sameChart(stored, wanted *chart.Chart) bool {
 	if stored == nil {
 		return false

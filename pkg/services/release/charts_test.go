@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/templates"
 )
 
-// embedded loads the platform's own charts.
+// embedded returns the platform's own charts by name.
 func embedded(t *testing.T) map[string]*chart.Chart {
 	t.Helper()
 	out := map[string]*chart.Chart{}
@@ -39,7 +39,7 @@ func embedded(t *testing.T) map[string]*chart.Chart {
 	return out
 }
 
-// The API's additions to the platform's objects must not look like a change.
+// Fields that the API adds to the platform's objects must not look like changes.
 func TestOurOwnChartsAreUnchangedTheSecondTime(t *testing.T) {
 	w := newWorld(t)
 	charts := embedded(t)

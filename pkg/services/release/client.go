@@ -12,25 +12,25 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 )
 
-// client is Helm's client of the cluster, with corrections.
+// client is Helm's client of the cluster, with changed methods.
 type client struct {
 	*helmkube.Client
-	// needed are the kinds of the manifest that is being sent; it is an error if the cluster doesn't have one of these kinds.
+	// needed holds the kinds of the manifest that is being sent. If the cluster doesn't know one of these kinds, that is an error.
 	needed map[schema.GroupKind]bool
-	// back means that an earlier revision is restored. Definitions of kinds are not restored with it, because objects that only the
-	// newer definitions allow may have been stored since.
+	// back means that an earlier revision is being restored. Definitions of kinds are not restored, because objects that only the newer definitions
+	// allow may have been stored since then.
 	back bool
-	// left are definitions, by name, that are not changed.
+	// left holds the names of definitions that must not be changed.
 	left map[string]bool
-	// undeleted has the errors of objects that could not be deleted: Helm only logs them.
+	// undeleted holds the errors of objects that could not be deleted, because Helm only logs these errors.
 	undeleted []error
 }
 
-// IsReachable sends no request: the session has just contacted the cluster.
+// IsReachable sends no request, because the session has just contacted the cluster.
 func (*client) IsReachable() error { return nil }
 
-// Build skips objects of an old manifest whose kind the cluster no longer has. Otherwise a release could neither be upgraded nor removed
-// after its definitions were deleted.
+// Build skips objects of an old manifest if the cluster no longer knows their kind. Otherwise a release could neither be upgraded nor removed after
+// its definitions were deleted.
 func (c *client) Build(reader io.Reader, validate bool) (helmkube.ResourceList, error) {
 	list, err := c.Client.Build(reader, validate)
 	if err != nil && !validate && c.onlyUnneeded(err) {
@@ -40,7 +40,7 @@ func (c *client) Build(reader io.Reader, validate bool) (helmkube.ResourceList, 
 	return list, err
 }
 
-// onlyUnneeded reports whether the error is only about missing kinds that aren't needed.
+// onlyUnneeded reports whether an error is only about unknown kinds that aren't needed.
 func (c *client) onlyUnneeded(err error) bool {
 	return utilerrors.FilterOut(err, func(err error) bool {
 		missing, ok := errors.AsType[*meta.NoKindMatchError](err)
@@ -48,12 +48,12 @@ func (c *client) onlyUnneeded(err error) bool {
 	}) == nil
 }
 
-// Update uses a three-way merge for custom resources too, so that manual changes of them are reverted as well.
+// Update also uses a three-way merge for custom resources, so that manual changes of custom resources are reverted, too.
 func (c *client) Update(original, target helmkube.ResourceList, force bool) (*helmkube.Result, error) {
 	return c.UpdateThreeWayMerge(original, target, force)
 }
 
-// UpdateThreeWayMerge doesn't delete claims and definitions that the new manifest no longer has.
+// UpdateThreeWayMerge keeps claims and definitions that the new manifest no longer contains.
 func (c *client) UpdateThreeWayMerge(original, target helmkube.ResourceList, force bool) (*helmkube.Result, error) {
 	if c.back {
 		had := original
@@ -69,11 +69,11 @@ func (c *client) UpdateThreeWayMerge(original, target helmkube.ResourceList, for
 	return c.Client.UpdateThreeWayMerge(original, target, force)
 }
 
-// isClaim reports whether an object is a claim, which holds data and always outlives its release: our charts declare that, but most
-// upstream charts don't.
+// isClaim reports whether an object is a claim. Claims hold data, so they must survive their release. Our charts declare that, but most upstream
+// charts don't.
 func isClaim(i *resource.Info) bool { return i.Mapping.GroupVersionKind.GroupKind() == claims }
 
-// isDefinition reports whether an object defines a kind: if it is removed, all objects of the kind are removed.
+// isDefinition reports whether an object defines a kind. If a definition is removed, all objects of its kind are removed.
 func isDefinition(i *resource.Info) bool {
 	return i.Mapping.GroupVersionKind.GroupKind() == definitions
 }

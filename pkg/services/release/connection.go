@@ -25,7 +25,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// connection is shared by all calls for one cluster: the API's discovery is read once, and connections are pooled.
+// connection holds the data that all calls for one cluster share. The API's discovery is read only once, and connections are pooled.
 type connection struct {
 	cluster   *kube.Cluster
 	config    *rest.Config
@@ -51,7 +51,7 @@ func connect(c *kube.Cluster, log *slog.Logger) (*connection, error) {
 	}, nil
 }
 
-// load reads the API's discovery once. The discovery client doesn't support contexts, so the request continues when ctx ends.
+// load reads the API's discovery once. The discovery client doesn't support contexts, so the request continues after ctx has ended.
 func (c *connection) load(ctx context.Context) (*chartutil.Capabilities, error) {
 	type answer struct {
 		caps *chartutil.Capabilities
@@ -93,7 +93,7 @@ func (c *connection) ask() (*chartutil.Capabilities, error) {
 	return c.capabilities, nil
 }
 
-// forget makes the next call read the API's discovery again, because a chart has added new kinds.
+// forget makes the next call read the API's discovery again. It is called after a chart has added kinds.
 func (c *connection) forget() {
 	c.loading.Lock()
 	defer c.loading.Unlock()
@@ -101,7 +101,7 @@ func (c *connection) forget() {
 	c.mapper.Reset()
 }
 
-// session is one call: its requests end with its context, although Helm doesn't support contexts.
+// session is one call. Its requests end with the context of the call, although Helm doesn't support contexts.
 type session struct {
 	*connection
 	namespace string
@@ -130,7 +130,7 @@ func (c *connection) session(ctx context.Context, namespace string) (*session, e
 	return s, nil
 }
 
-// helm returns a new configuration for one action, because Helm's configurations are not safe to share.
+// helm returns a new configuration for one action, because Helm's configurations can't be shared safely.
 func (s *session) helm() *action.Configuration {
 	records := driver.NewSecrets(s.client.CoreV1().Secrets(s.namespace))
 	records.Log = s.debug
@@ -143,7 +143,7 @@ func (s *session) helm() *action.Configuration {
 	}
 }
 
-// The four methods that Helm requires of a RESTClientGetter.
+// The following four methods implement Helm's RESTClientGetter.
 
 func (s *session) ToRESTConfig() (*rest.Config, error) { return rest.CopyConfig(s.bound), nil }
 
@@ -163,7 +163,7 @@ func (c *connection) debug(format string, args ...any) {
 	c.log.Debug("helm", "message", fmt.Sprintf(format, args...))
 }
 
-// warnings logs the API server's warnings, which client-go would print to stderr.
+// warnings logs the warnings of the API server, which client-go would otherwise print to stderr.
 type warnings struct{ log *slog.Logger }
 
 func (w warnings) HandleWarningHeader(code int, _, text string) {
@@ -172,7 +172,7 @@ func (w warnings) HandleWarningHeader(code int, _, text string) {
 	}
 }
 
-// boundTo returns the configuration with requests that end with ctx.
+// boundTo returns a configuration whose requests end when ctx ends.
 func (c *connection) boundTo(ctx context.Context) *rest.Config {
 	config := rest.CopyConfig(c.config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return boundTripper{ctx, next} })

@@ -14,15 +14,15 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// hookTimeout limits one hook of a chart, which is a job or a pod that runs until it exits.
+// hookTimeout is the time limit of a hook. A hook of a chart is a Job or a pod that runs until it exits.
 const hookTimeout = 5 * time.Minute
 
-// helm implements Manager with Helm v3's library. It creates a new Helm configuration for each call, because configurations are not
-// safe to share; the expensive parts are shared.
+// helm implements Manager with the library of Helm 3. Each call uses a new Helm configuration, because configurations can't be shared safely. The
+// calls share the connection.
 type helm struct{ *connection }
 
-// NewHelm returns the Manager of a cluster. Calls may run in parallel, each on a different release. Messages of Helm and the API server
-// other than errors are written to log.
+// NewHelm returns the Manager of a cluster. Concurrent calls are allowed if they are for different releases. Messages of Helm and the API server
+// that aren't errors are written to log.
 func NewHelm(c *kube.Cluster, log *slog.Logger) (Manager, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -49,8 +49,8 @@ func (h *helm) List(ctx context.Context, namespace string) ([]Release, error) {
 	return found, h.cluster.Explain(err)
 }
 
-// list doesn't request superseded revisions, which are most of the data: the current revision is
-// never superseded.
+// list returns the current releases. It doesn't request superseded revisions, which are most of the data, because the current revision is never
+// superseded.
 func (h *helm) list(ctx context.Context, namespace, selector string) ([]Release, error) {
 	client, err := kubernetes.NewForConfig(kube.Protobuf(h.config))
 	if err != nil {
@@ -71,7 +71,7 @@ func (h *helm) list(ctx context.Context, namespace, selector string) ([]Release,
 	return out, nil
 }
 
-// Render implements Manager. The hooks of the chart follow its manifest, as in helm template.
+// Render implements Manager. The result contains the manifest, and after it the hooks, like the output of helm template.
 func (h *helm) Render(ctx context.Context, r Request) (string, error) {
 	s, err := h.session(ctx, r.Namespace)
 	if err != nil {
@@ -85,7 +85,7 @@ func (h *helm) Render(ctx context.Context, r Request) (string, error) {
 	return out.text(), h.explain("render", r.Name, err)
 }
 
-// render renders the chart as it would be sent. Templates may look up objects.
+// render renders the chart as Helm would send it. Templates may look up objects in the cluster.
 func (s *session) render(r Request, o chartutil.ReleaseOptions) (rendering, error) {
 	c, err := prepareChart(r.Chart, r.Values)
 	if err != nil {
@@ -132,11 +132,11 @@ func (s *session) uninstall(ctx context.Context, name string) error {
 	return err
 }
 
-// endTimeout is how long to wait for an action after its context has ended: its requests are interrupted then, so that the action ends,
-// unless it watches a hook.
+// endTimeout is how long to wait for an action after its context has ended. The action usually ends at once, because its requests are interrupted.
+// Only an action that watches a hook continues.
 const endTimeout = 2 * time.Second
 
-// bounded runs an action of Helm, which doesn't support contexts, until ctx ends.
+// bounded runs an action of Helm until it finishes or ctx ends. Helm itself doesn't support contexts.
 func bounded(ctx context.Context, run func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- run() }()
@@ -155,7 +155,7 @@ func bounded(ctx context.Context, run func() error) error {
 	}
 }
 
-// ended returns the error of the context instead of an error that it caused.
+// ended returns the error of ctx if ctx has ended, because that has caused err.
 func ended(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()

@@ -46,7 +46,7 @@ spec:
 	assert.Equal(t, Installed, w.apply(r).Action)
 	assert.Equal(t, Unchanged, w.apply(r).Action)
 
-	// A custom resource that was changed by hand is put back too.
+	// A custom resource that was changed by hand is restored, too.
 	thing := w.thing(t)
 	require.NoError(t, unstructured.SetNestedField(thing.Object, int64(9), "spec", "size"))
 	_, err = w.things().Update(t.Context(), thing, metav1.UpdateOptions{})
@@ -55,11 +55,11 @@ spec:
 	size, _, _ := unstructured.NestedInt64(w.thing(t).Object, "spec", "size")
 	assert.Equal(t, int64(1), size)
 
-	// Definitions that are gone, with all their objects, neither stop an uninstall ...
+	// Definitions that were deleted together with all of their objects don't prevent an uninstall ...
 	for _, name := range []string{"things", "widgets"} {
 		w.dropDefinition(name + ".test.paictl.example")
 	}
-	// ... nor a repair.
+	// ... and don't prevent a repair.
 	w.manager = manager(t, w.cluster)
 	assert.Equal(t, Repaired, w.apply(r).Action)
 	w.thing(t)
@@ -81,7 +81,7 @@ func (w world) thing(t *testing.T) *unstructured.Unstructured {
 	return one
 }
 
-// dropDefinition deletes a definition and waits until the API has forgotten the kind.
+// dropDefinition deletes a definition and waits until the API no longer serves the kind.
 func (w world) dropDefinition(name string) {
 	w.Helper()
 	d, err := dynamic.NewForConfig(w.cluster.Config)

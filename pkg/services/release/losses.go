@@ -9,8 +9,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// losses returns the versions and fields that objects would lose if a definition changed. The API server drops the content of a field
-// that a definition doesn't have, also from existing objects.
+// losses returns the versions and fields that objects would lose through a change of their definition. The API server drops fields that a definition
+// doesn't contain, even from existing objects.
 func losses(from, to *unstructured.Unstructured) []string {
 	next := map[string]map[string]any{}
 	for _, v := range versions(to) {
@@ -52,7 +52,7 @@ func nameOf(version map[string]any) string {
 	return name
 }
 
-// few lists some names, and counts the others.
+// few returns the first names, and the number of the others.
 func few(all []string) string {
 	const most = 5
 	if len(all) <= most {
@@ -61,7 +61,7 @@ func few(all []string) string {
 	return strings.Join(all[:most], ", ") + " and " + plural.Of(len(all)-most, "other")
 }
 
-// refuseLosses returns an error if a definition would remove data from objects.
+// refuseLosses returns the error for a definition that would remove data from objects.
 func (v survey) refuseLosses(o object, lost []string) error {
 	remedy := "use the paictl, or the chart, that installed it; to remove it anyway: paictl service upgrade -n " + v.release + " --downgrade"
 	if len(v.base) == 0 { // not an upgrade: in an upgrade, installed objects are the base
@@ -70,8 +70,9 @@ func (v survey) refuseLosses(o object, lost []string) error {
 	return hint.Errorf(remedy, "%s would lose %s, with the content that objects have there", o, few(lost))
 }
 
-// keepsMore reports whether a definition in the cluster is kept, because it has everything that the chart's has, and more. It is then from a later
-// chart that was rolled back or stopped. If a definition would both gain and lose something, keepsMore returns an error.
+// keepsMore reports whether the cluster's definition is kept because it contains everything that the chart's definition contains, and more. Such a
+// definition comes from a later chart that was rolled back or stopped. If each definition contains something that the other doesn't, keepsMore
+// returns an error.
 func (v survey) keepsMore(o object, live *unstructured.Unstructured) (bool, error) {
 	if v.downgrade {
 		return false, nil

@@ -18,17 +18,17 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// Labels of a revision's record. Helm keeps them, and restores them when it rolls back to the revision.
+// Labels of the record of a revision. Helm keeps these labels, and restores them when it rolls back to the revision.
 const (
-	// labelBy is the version of paictl that wrote the revision, in the form of version.Tag.
+	// labelBy holds the version of paictl that wrote the revision, in the form of version.Tag.
 	labelBy = "paictl.openpai.org/version"
-	// labelFrom is the revision before an upgrade, until a run has observed that the upgraded one is ready.
+	// labelFrom holds the number of the revision before an upgrade. It is removed as soon as a run has observed that the upgraded revision is ready.
 	labelFrom = "paictl.openpai.org/upgraded-from"
-	// dropped is the value that makes Helm remove a label of the previous revision.
+	// dropped is the value with which Helm removes a label of the previous revision.
 	dropped = "null"
 )
 
-// notes returns the labels of the revision that the job is about to create.
+// notes returns the labels of the revision that the job will create.
 func (j *job) notes() map[string]string {
 	out := map[string]string{}
 	if by := thisPaictl(); by != "" {
@@ -47,7 +47,7 @@ func (j *job) notes() map[string]string {
 	return out
 }
 
-// thisPaictl returns this version of paictl, or "" if the version isn't a valid label.
+// thisPaictl returns the version of this paictl, or "" if the version isn't a valid label value.
 func thisPaictl() string {
 	if tag := version.Tag(); len(validation.IsValidLabelValue(tag)) == 0 {
 		return tag
@@ -55,14 +55,14 @@ func thisPaictl() string {
 	return ""
 }
 
-// ownLabels returns the labels of a record's Secret that aren't Helm's.
+// ownLabels returns the labels of a record's Secret without the labels that Helm itself sets.
 func ownLabels(all map[string]string) map[string]string {
 	out := maps.Clone(all)
 	maps.DeleteFunc(out, func(key, _ string) bool { return slices.Contains(driver.GetSystemLabels(), key) })
 	return out
 }
 
-// Settle implements Manager. It changes only labels of the record.
+// Settle implements Manager. It only changes labels of the record.
 func (h *helm) Settle(ctx context.Context, namespace, name string) error {
 	return h.explain("note the state of", name, h.settle(ctx, namespace, name))
 }
@@ -131,7 +131,7 @@ func byRelease(records []record) map[string]history {
 	return out
 }
 
-// outdated returns the release if its chart differs from the request's, otherwise nil.
+// outdated returns the release if its chart differs from the requested chart, and otherwise nil.
 func outdated(h history, r Request) (*Release, error) {
 	p, err := h.judge()
 	if err != nil || p.base == nil || p.leaving {

@@ -16,10 +16,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// id identifies an object, independent of the version of its API.
+// id identifies an object independently of its API version.
 type id struct{ group, kind, namespace, name string }
 
-// String returns the name for messages: "deployment pai-system/grafana".
+// String returns the object as messages show it, such as "deployment pai-system/grafana".
 func (i id) String() string {
 	kind := strings.ToLower(i.kind)
 	if i.namespace == "" {
@@ -28,17 +28,17 @@ func (i id) String() string {
 	return kind + " " + i.namespace + "/" + i.name
 }
 
-// title returns the name for lists: "Deployment pai-system/grafana".
+// title returns the object as lists show it, such as "Deployment pai-system/grafana".
 func (i id) title() string { return i.kind + strings.TrimPrefix(i.String(), strings.ToLower(i.kind)) }
 
-// object is one object of a manifest. mapping is nil if the release itself defines its kind.
+// object is one object of a manifest. mapping is nil if the API doesn't serve its kind yet.
 type object struct {
 	id
 	*unstructured.Unstructured
 	mapping *meta.RESTMapping
 }
 
-// manifest is a list of objects in the order of the text.
+// manifest holds objects in the order of the manifest's text.
 type manifest []object
 
 func (m manifest) byID() map[id]object {
@@ -49,7 +49,7 @@ func (m manifest) byID() map[id]object {
 	return out
 }
 
-// parseObjects parses the documents of a manifest. Lists are split into their items.
+// parseObjects parses the documents of a manifest. It splits lists into their items.
 func parseObjects(text string) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
@@ -86,7 +86,7 @@ func parseObjects(text string) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// source returns the template that rendered a document: "prometheus/templates/config.yaml".
+// source returns the template from which a document was rendered, such as "prometheus/templates/config.yaml".
 func source(doc []byte) string {
 	for line := range bytes.Lines(doc) {
 		if s, ok := strings.CutPrefix(string(line), "# Source: "); ok {
@@ -96,8 +96,7 @@ func source(doc []byte) string {
 	return "the chart"
 }
 
-// integers converts whole numbers to int64, as the API's decoder does: unstructured objects accept
-// no other type.
+// integers converts whole numbers to int64, as the API's decoder does, because unstructured objects accept no other type.
 func integers(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -116,8 +115,8 @@ func integers(v any) any {
 	return v
 }
 
-// mapObjects finds the API resource of each object, and sets the release's namespace if the object has no namespace. If the kind
-// doesn't exist, the object is kept without a mapping if may allows it.
+// mapObjects parses a manifest and finds the API resource of each object. If an object has no namespace, it gets the release's namespace. If the API
+// doesn't serve a kind, its object has no mapping if may returns true for the kind; otherwise mapObjects returns an error.
 func (s *session) mapObjects(text string, may func(schema.GroupKind) bool) (manifest, error) {
 	parsed, err := parseObjects(text)
 	if err != nil {
@@ -134,21 +133,21 @@ func (s *session) mapObjects(text string, may func(schema.GroupKind) bool) (mani
 	return out, nil
 }
 
-// mustBeServed is used as the argument of mapObjects for manifests whose kinds must exist.
+// mustBeServed returns false. Passed to mapObjects, it means that all kinds of the manifest must exist.
 func mustBeServed(schema.GroupKind) bool { return false }
 
 func (s *session) mapObject(u *unstructured.Unstructured, may func(schema.GroupKind) bool) (object, error) {
 	gvk := u.GroupVersionKind()
 	mapping, err := s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) && !may(gvk.GroupKind()) {
-		// Another release may have added it since the API was queried.
+		// Another release may have added the kind since the API's discovery was read.
 		s.mapper.Reset()
 		mapping, err = s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	}
 	switch {
 	case meta.IsNoMatchError(err) && may(gvk.GroupKind()):
 		mapping = nil
-		// Another version of the kind shows whether it is namespaced.
+		// Another version of the kind shows whether the kind has namespaces.
 		if now, err := s.mapper.RESTMapping(gvk.GroupKind()); err == nil && now.Scope.Name() == meta.RESTScopeNameNamespace && u.GetNamespace() == "" {
 			u.SetNamespace(s.namespace)
 		}
@@ -166,7 +165,7 @@ func idOf(u *unstructured.Unstructured) id {
 	return id{u.GroupVersionKind().Group, u.GetKind(), u.GetNamespace(), u.GetName()}
 }
 
-// definedBy returns the kinds that a chart defines itself.
+// definedBy returns the kinds that a chart itself defines.
 func definedBy(c *helmchart.Chart, texts ...string) map[schema.GroupKind]bool {
 	out := map[schema.GroupKind]bool{}
 	if c != nil {
@@ -192,7 +191,7 @@ func definedBy(c *helmchart.Chart, texts ...string) map[schema.GroupKind]bool {
 	return out
 }
 
-// definedKind returns the kind that a definition defines.
+// definedKind returns the kind that a definition describes.
 func definedKind(u *unstructured.Unstructured) schema.GroupKind {
 	group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")

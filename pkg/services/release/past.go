@@ -13,15 +13,14 @@ import (
 type past struct {
 	// last is the newest record, or nil if there is no record.
 	last *helmrelease.Release
-	// base is the revision that is in the cluster: the deployed one, or the newest one that was deployed before if no record has the
-	// status deployed. It is nil if no revision was ever deployed.
+	// base is the revision in the cluster. It is the deployed revision. If no record has the status deployed, it is the newest revision that was
+	// deployed before. It is nil if no revision was ever deployed.
 	base *helmrelease.Release
-	// cut means that the last run was killed or failed.
+	// cut means that the last run was killed or has failed.
 	cut bool
 	// leaving means that the last run was an uninstall that was killed.
 	leaving bool
-	// proven is the revision that worked before the base, if the base is an upgrade that no run has observed to be ready;
-	// otherwise 0.
+	// proven is the revision before base if base is an upgrade that no run has observed to be ready. Otherwise it is 0.
 	proven int
 }
 
@@ -35,7 +34,8 @@ func (s *session) past(ctx context.Context, name string) (past, error) {
 	return p, err
 }
 
-// proven returns the revision before an upgrade that no run has observed to be ready, while its record exists.
+// proven returns the number of the revision before an upgrade that no run has observed to be ready. It returns 0 if there is no such revision, or
+// its record no longer exists.
 func (h history) proven(base *helmrelease.Release) int {
 	if base == nil {
 		return 0
@@ -48,7 +48,7 @@ func (h history) proven(base *helmrelease.Release) int {
 	return 0
 }
 
-// judge derives the state from the states of the revisions.
+// judge derives the state of the release from the states of its revisions.
 func (h history) judge() (past, error) {
 	if len(h) == 0 {
 		return past{}, nil
@@ -73,8 +73,8 @@ func (h history) judge() (past, error) {
 	return p, err
 }
 
-// deployed returns the revision that is in the cluster. If a run was killed after the old revision was marked superseded and
-// before the new one was marked deployed, it is the new one.
+// deployed returns the revision in the cluster. If a run was killed after the old revision was marked superseded and before the new revision was
+// marked deployed, it returns the new revision.
 func (h history) deployed(last *helmrelease.Release) (*helmrelease.Release, error) {
 	was := false
 	for _, r := range h {
@@ -99,13 +99,13 @@ func (p past) next() chartutil.ReleaseOptions {
 	return chartutil.ReleaseOptions{Revision: p.last.Version + 1, IsUpgrade: true}
 }
 
-// again returns the options that rendered the deployed revision.
+// again returns the options with which the deployed revision was rendered.
 func (p past) again() chartutil.ReleaseOptions {
 	first := p.base.Version == 1
 	return chartutil.ReleaseOptions{Revision: p.base.Version, IsInstall: first, IsUpgrade: !first}
 }
 
-// previous returns the number of the revision for a rollback, or 0.
+// previous returns the number of the revision for a rollback, or 0 if no earlier revision exists.
 func (p past) previous() int {
 	if p.base == nil {
 		return 0
@@ -113,7 +113,7 @@ func (p past) previous() int {
 	return cmp.Or(p.proven, p.base.Version)
 }
 
-// attempt returns a revision that a killed or failed run has begun, unless it is the base.
+// attempt returns the revision that a killed or failed run has begun, or nil if there is no such revision or it is the base.
 func (p past) attempt() *helmrelease.Release {
 	if !p.cut || p.leaving || p.last == p.base {
 		return nil

@@ -20,10 +20,10 @@ const (
 	Delete = "delete"
 )
 
-// diffContext is how many lines around a change are shown.
+// diffContext is the number of lines that a diff shows around a change.
 const diffContext = 3
 
-// Plan implements Manager. It fails, like Apply, if the API rejects an object.
+// Plan implements Manager. Like Apply, it fails if the API rejects an object.
 func (h *helm) Plan(ctx context.Context, r Request) (Plan, error) {
 	j, err := h.study(ctx, r, true)
 	if err != nil {
@@ -37,7 +37,7 @@ func (h *helm) Plan(ctx context.Context, r Request) (Plan, error) {
 	return Plan{Action: j.action, Changes: changes, Kept: kept, Loses: j.loses()}, h.explain("plan", r.Name, err)
 }
 
-// loses lists the parts that objects would lose.
+// loses returns a line for each definition whose change removes versions or fields.
 func (j *job) loses() []string {
 	var out []string
 	for _, d := range j.kinds {
@@ -48,7 +48,7 @@ func (j *job) loses() []string {
 	return out
 }
 
-// changes compares the desired manifest with the last sent one or, if they are equal, with the cluster.
+// changes compares the desired manifest with the last manifest that was sent. Objects that are equal in both are compared with the cluster.
 func (j *job) changes() ([]Change, error) {
 	out, err := j.changesOfKinds()
 	if err != nil {
@@ -77,7 +77,8 @@ func (j *job) changes() ([]Change, error) {
 	return out, nil
 }
 
-// changesOfKinds returns the changes of definitions in the chart's crds folder: all definitions in an upgrade, otherwise only missing definitions.
+// changesOfKinds returns the changes of definitions in the chart's folder crds. For an upgrade it returns all changes, and otherwise only
+// definitions that are missing.
 func (j *job) changesOfKinds() ([]Change, error) {
 	var out []Change
 	for _, d := range j.kinds {
@@ -128,7 +129,7 @@ func planObject(base map[id]object, f finding) (*Change, error) {
 	return &Change{Action: action, Object: f.title(), Diff: diff}, nil
 }
 
-// diffObjects returns a unified diff of two objects as YAML; before is nil for a new one.
+// diffObjects returns a unified diff of two objects in YAML. before is nil for a new object.
 func diffObjects(i id, before, after *unstructured.Unstructured) (string, error) {
 	left, right := masked(before, nil), masked(after, before)
 	var texts [2]string
@@ -154,14 +155,14 @@ func diffObjects(i id, before, after *unstructured.Unstructured) (string, error)
 	})
 }
 
-// lines splits a text that ends with a line break; each line keeps its line break.
+// lines splits a text that ends with a line break. Each line keeps its line break.
 func lines(text string) []string {
 	all := strings.SplitAfter(text, "\n")
 	return all[:len(all)-1]
 }
 
-// masked returns the object without the values of a Secret. Values that differ from other's are marked, so that the change is
-// visible but not its content.
+// masked returns a Secret with masked values, and any other object unchanged. It marks values that differ from the values of other, so that a diff
+// shows the change, but not the content.
 func masked(u, other *unstructured.Unstructured) *unstructured.Unstructured {
 	if u == nil || u.GetKind() != "Secret" {
 		return u

@@ -13,13 +13,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// shapes makes schemas that differ, and an object that has all fields that any of them may keep. A path has the same type in all schemas.
+// shapes generates random schemas, and an object with all fields that any of these schemas may keep. A path has the same type in all schemas.
 type shapes struct {
 	*rand.Rand
 	seed uint64
 }
 
-// deep is how many levels a schema has; the object has one more.
+// deep is the number of levels in a schema. The object has one more level.
 const deep = 3
 
 func (s shapes) typeAt(path string) string {
@@ -34,7 +34,8 @@ func (s shapes) typeAt(path string) string {
 	return "object"
 }
 
-// schema returns a schema as a definition contains it, and as the API server uses it to prune objects. Fields have the names a, b and metadata.
+// schema returns a schema in two forms: as a definition contains it, and as the API server uses it to prune objects. Its fields have the names a, b
+// and metadata.
 func (s shapes) schema(path string, depth int) (map[string]any, structuralschema.Structural) {
 	typ := s.typeAt(path)
 	out, parsed := map[string]any{"type": typ}, structuralschema.Structural{}
@@ -73,7 +74,7 @@ func (s shapes) schema(path string, depth int) (map[string]any, structuralschema
 	return out, parsed
 }
 
-// full returns an object with everything. Fields of one object have one type, as in a map.
+// full returns an object with all fields. The fields of one object have the same type, as in a map.
 func (s shapes) full(path string, depth int) any {
 	switch typ := s.typeAt(path); {
 	case depth == 0:

@@ -19,13 +19,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// recordMax bounds the unpacked size of a record of at most 1 MiB, in bytes: a chart with its values and manifest has some hundred KiB.
+// recordMax is the maximum unpacked size of a record, in bytes. A record has at most 1 MiB, and a chart with its values and manifest usually has a
+// few hundred KiB.
 const recordMax = 64 << 20
 
-// historyMax is how many revisions of a release the cluster keeps.
+// historyMax is the maximum number of revisions of a release that the cluster keeps.
 const historyMax = 10
 
-// record is one revision as Helm's secrets driver stores it. The records to decode can be chosen by the labels.
+// record is the record of one revision as Helm's secrets driver stores it. Its labels show whether it must be decoded.
 type record struct {
 	namespace, name string
 	revision        int
@@ -35,7 +36,7 @@ type record struct {
 	labels          map[string]string // the labels of the Secret, without Helm's own
 }
 
-// history are the revisions of one release, newest first.
+// history holds the records of one release, newest first.
 type history []record
 
 func newRecord(s *corev1.Secret) (record, bool) {
@@ -72,8 +73,8 @@ func readHistory(ctx context.Context, c kubernetes.Interface, namespace, name st
 	return h, nil
 }
 
-// newest returns the current revision of each release, by namespace and name. It omits uninstalled releases, which helm uninstall
-// --keep-history leaves.
+// newest returns the current revision of each release, sorted by namespace and name. It omits uninstalled releases, whose records helm uninstall
+// --keep-history keeps.
 func newest(records []record) []record {
 	slices.SortFunc(records, func(a, b record) int {
 		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name), b.revision-a.revision)
@@ -82,7 +83,7 @@ func newest(records []record) []record {
 	return slices.DeleteFunc(records, func(r record) bool { return r.status == helmrelease.StatusUninstalled })
 }
 
-// decode reads the record into v: a Helm release, or a struct with some of its fields.
+// decode decodes the record into v, which is a Helm release or a struct with some of its fields.
 func (r record) decode(v any) error {
 	if err := decodeRecord(r.data, v); err != nil {
 		return fmt.Errorf("read revision %d of release %s/%s: %w", r.revision, r.namespace, r.name, err)
@@ -90,7 +91,8 @@ func (r record) decode(v any) error {
 	return nil
 }
 
-// decodeRecord decodes Helm's format: JSON, compressed with gzip, in base64. Early versions of Helm 3 didn't use gzip.
+// decodeRecord decodes the format of Helm's records, which is JSON, compressed with gzip and encoded in base64. Early versions of Helm 3 didn't use
+// gzip.
 func decodeRecord(data []byte, v any) error {
 	raw := make([]byte, base64.StdEncoding.DecodedLen(len(data)))
 	n, err := base64.StdEncoding.Decode(raw, data)
@@ -113,7 +115,7 @@ func decodeRecord(data []byte, v any) error {
 	return json.Unmarshal(raw, v)
 }
 
-// release decodes the fields of a Release, without the chart's files.
+// release decodes the fields of a Release from the record. It skips the chart's files.
 func (r record) release() (Release, error) {
 	var v struct {
 		Info struct {
@@ -138,7 +140,7 @@ func (r record) release() (Release, error) {
 	}, nil
 }
 
-// full decodes the whole revision.
+// full decodes the whole record.
 func (r record) full() (*helmrelease.Release, error) {
 	var v helmrelease.Release
 	if err := r.decode(&v); err != nil {

@@ -24,11 +24,11 @@ type Request struct {
 	Namespace string
 	Chart     *chart.Chart
 	Values    map[string]any
-	// Upgrade allows a chart that differs from the release's. The definitions in its crds folder are then updated as well, and the
-	// previous revision stays recorded until Settle.
+	// Upgrade allows a chart that differs from the release's chart. In this case, the definitions in the chart's folder crds are also updated, and
+	// the previous revision remains recorded until Settle.
 	Upgrade bool
-	// Downgrade allows definitions to lose versions and fields. Otherwise an upgrade that would remove some fails, and a start doesn't change the
-	// definitions.
+	// Downgrade allows definitions to lose versions and fields. Without it, an upgrade that would remove versions or fields fails, and a start
+	// doesn't change such definitions.
 	Downgrade bool
 }
 
@@ -43,7 +43,7 @@ type Release struct {
 	Updated   time.Time
 	Manifest  string
 	Values    map[string]any // the given values, without the chart's defaults
-	// By is the version of paictl that wrote the revision, in the form of version.Tag; "" if it is not known.
+	// By is the version of paictl that wrote the revision, in the form of version.Tag. It is "" if the version isn't known.
 	By string
 }
 
@@ -51,10 +51,10 @@ type Release struct {
 type Outcome struct {
 	Action   string
 	Revision int
-	// Previous is the revision that was deployed before, or 0. It skips upgrades that no run has observed to be ready.
+	// Previous is the revision that was deployed before, or 0. Upgrades that no run has observed to be ready are skipped.
 	Previous int
-	// Unproven is the revision for a rollback if this call didn't change the release, and no run has observed its last upgrade to be
-	// ready; otherwise 0.
+	// Unproven is the revision for a rollback if this call didn't change the release, and no run has observed the release's last upgrade to be
+	// ready. Otherwise it is 0.
 	Unproven int
 	Manifest string
 }
@@ -63,40 +63,40 @@ type Outcome struct {
 type Change struct {
 	Action string `json:"action"` // create, update, delete
 	Object string `json:"object"` // Kind namespace/name
-	// Diff is a unified diff of the object as YAML; the data of Secrets is masked.
+	// Diff is a unified diff of the object in YAML. The data of Secrets is masked.
 	Diff string `json:"diff,omitempty"`
 }
 
-// Plan holds the changes that Apply would make.
+// Plan describes the changes that Apply would make.
 type Plan struct {
 	Action  string   `json:"action"`
 	Changes []Change `json:"changes,omitempty"`
-	// Kept are the definitions of kinds that the chart no longer has. They aren't removed, because that would remove all objects of
+	// Kept lists the custom resource definitions that the chart no longer contains. They aren't removed, because that would remove all objects of
 	// their kinds.
 	Kept []string `json:"kept,omitempty"`
-	// Loses lists, by definition, the versions and fields that objects would no longer have.
+	// Loses lists the versions and fields that objects would lose, by definition.
 	Loses []string `json:"loses,omitempty"`
 }
 
-// Manager manages releases. Each call can be repeated safely if the program was killed during it.
+// Manager manages releases. If the program was killed during a call, the call can be repeated safely.
 type Manager interface {
-	// Get returns the current release, or nil if it doesn't exist.
+	// Get returns the current release, or nil if there is no release with this name.
 	Get(ctx context.Context, namespace, name string) (*Release, error)
-	// List returns the current releases of a namespace, by name; "" means all namespaces.
+	// List returns the current releases of a namespace, sorted by name. "" means all namespaces.
 	List(ctx context.Context, namespace string) ([]Release, error)
 	// Render returns the manifests as Apply would send them.
 	Render(ctx context.Context, r Request) (string, error)
-	// Plan returns the changes that Apply would make, without making them.
+	// Plan returns the changes that Apply would make. It changes nothing.
 	Plan(ctx context.Context, r Request) (Plan, error)
-	// Apply installs or upgrades. It doesn't wait for pods.
+	// Apply installs or upgrades a release. It doesn't wait for pods.
 	Apply(ctx context.Context, r Request) (Outcome, error)
-	// Outdated returns the requested releases that run with a different chart. It leaves out releases that were never deployed.
+	// Outdated returns the requested releases that run with another chart. It omits releases that were never deployed.
 	Outdated(ctx context.Context, requests []Request) ([]Release, error)
-	// Settle records that the current revision works and was made from this paictl's chart. It creates no new revision.
+	// Settle records that the current revision works, and that it was made from the chart of this paictl. It doesn't create a revision.
 	Settle(ctx context.Context, namespace, name string) error
-	// Rollback restores an earlier revision. It doesn't change definitions of kinds.
+	// Rollback restores an earlier revision. It doesn't change custom resource definitions.
 	Rollback(ctx context.Context, namespace, name string, revision int) error
-	// Uninstall removes the release. Objects with the annotation helm.sh/resource-policy: keep stay. If the release doesn't exist, it
+	// Uninstall removes the release. Objects with the annotation helm.sh/resource-policy: keep are kept. If the release doesn't exist, Uninstall
 	// returns no error.
 	Uninstall(ctx context.Context, namespace, name string) error
 }

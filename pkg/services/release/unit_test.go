@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// revision writes a record as Helm's secrets driver does.
+// revision returns a record as Helm's secrets driver writes it.
 func revision(t *testing.T, name string, n int, status helmrelease.Status) record {
 	t.Helper()
 	raw, err := json.Marshal(helmrelease.Release{
@@ -96,7 +96,7 @@ func TestABrokenRecordIsNamed(t *testing.T) {
 }
 
 func TestHelmsErrorsBecomeOneLine(t *testing.T) {
-	// As hashicorp/go-multierror writes it, which Helm uses.
+	// Helm uses hashicorp/go-multierror, which writes errors in this form.
 	many := errors.New("2 errors occurred:\n\t* first\n\t* second\nline\n\n")
 	for name, c := range map[string]struct {
 		err  error

@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// gears returns a definition of the kind Gear in a separate group. Its last version is stored; v2 has the field color.
+// gears returns a definition of the kind Gear in a separate group. Objects are stored in its last version. v2 has the field color.
 func gears(group string, versions ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `apiVersion: apiextensions.k8s.io/v1
@@ -47,12 +47,12 @@ spec:
 	return b.String()
 }
 
-// gear returns one object of that kind.
+// gear returns an object of the kind Gear.
 func gear(group, version, name, spec string) string {
 	return fmt.Sprintf("apiVersion: %s/%s\nkind: Gear\nmetadata: {name: %s}\nspec: {%s}\n", group, version, name, spec)
 }
 
-// upgrade returns a request for an upgrade to a chart of these files.
+// upgrade returns a request for an upgrade to a chart with the given files.
 func (w world) upgrade(files map[string]string) Request {
 	return Request{Name: "demo", Namespace: w.namespace, Chart: load(w.T, files), Upgrade: true}
 }
@@ -76,7 +76,7 @@ func (w world) definition(group string) *unstructured.Unstructured {
 	return u
 }
 
-// write makes an object as an operator would, and returns the value of its field color that the API has kept.
+// write creates an object as a user would, and returns the value of its field color that the API has stored.
 func (w world) write(group, version, name string) string {
 	w.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{
@@ -227,7 +227,7 @@ func TestDefinitionsDoNotGoBackWithARollback(t *testing.T) {
 	assert.Equal(t, Upgraded, w.apply(w.upgrade(second)).Action, "the next try")
 }
 
-// becomes makes the test another version of paictl.
+// becomes sets the version of paictl for the rest of the test.
 func becomes(t *testing.T, v string) {
 	t.Helper()
 	was := version.Version
@@ -288,7 +288,7 @@ func TestAnUpgradeThatNoRunHasSeenReadyIsUnproven(t *testing.T) {
 	assert.Zero(t, out.Unproven)
 	assert.Equal(t, 3, out.Previous)
 
-	// A start isn't an upgrade: its changes have the revision before.
+	// A start isn't an upgrade, so Previous is the revision right before it.
 	assert.Equal(t, 3, w.apply(w.demo(map[string]any{"greeting": "four"})).Previous)
 	assert.Zero(t, w.apply(w.demo(map[string]any{"greeting": "four"})).Unproven)
 }
@@ -363,7 +363,7 @@ func TestAnUpgradeThatWasKilledAtAnyRequestIsContinued(t *testing.T) {
 	}
 }
 
-// record makes a Secret that looks like a revision of a release.
+// record creates a Secret that looks like the record of a revision.
 func (w world) record(name string, revision int, data []byte) {
 	w.Helper()
 	_, err := w.client.CoreV1().Secrets(w.namespace).Create(w.Context(), &corev1.Secret{

@@ -1,4 +1,4 @@
-// Package state has the state of a service as paictl shows it, for programs that don't read releases themselves.
+// Package state defines the state of a service as paictl shows it, for programs that don't read releases themselves.
 // In: nothing. Out: types, and the texts for states.
 package state
 
@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/ready"
 )
 
-// States of a service; States explains them.
+// States of a service. The function States explains them.
 const (
 	StateReady        = "ready"
 	StateStarting     = "starting"
@@ -22,7 +22,7 @@ const (
 	StateUnknown      = "unknown"
 )
 
-// States returns all states with their meanings.
+// States returns all states, each with its meaning.
 func States() [][2]string {
 	return [][2]string{
 		{StateReady, "it runs as it should"},
@@ -36,7 +36,7 @@ func States() [][2]string {
 	}
 }
 
-// The results of comparing the configuration of a running service with the cluster's copy.
+// Results of comparing the configuration of a running service with the cluster's copy.
 const (
 	ConfigurationCurrent = "up to date"
 	ConfigurationChanged = "changed: restart needed"
@@ -55,32 +55,32 @@ type Status struct {
 	Chart         string    `json:"chart,omitempty"` // name and version
 	Updated       time.Time `json:"updated,omitzero"`
 	Configuration string    `json:"configuration,omitempty"`
-	// Paictl is the version that installed the revision, or "" if it wasn't recorded.
+	// Paictl is the version of paictl that installed the revision, or "" if it wasn't recorded.
 	Paictl   string          `json:"paictl,omitempty"`
 	Problems []ready.Problem `json:"problems,omitempty"`
-	// Hint is the command that starts a service that is stopped or not installed.
+	// Hint is the command that starts the service, if it is stopped or not installed.
 	Hint string `json:"hint,omitempty"`
 }
 
-// Report is the state of all services.
+// Report holds the states of all services.
 type Report struct {
 	Items []Status `json:"items"`
-	// Notes describe parts of the items that may be missing or wrong.
+	// Notes explain which data in the items may be missing or wrong.
 	Notes []Note `json:"notes,omitempty"`
 }
 
-// Note is a warning.
+// Note is a warning about a report.
 type Note struct {
 	Message string `json:"message"`
 	Remedy  string `json:"remedy,omitempty"`
 }
 
-// Sort orders the services by name.
+// Sort sorts the services by name.
 func (r *Report) Sort() {
 	slices.SortFunc(r.Items, func(a, b Status) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// Explained returns the services for callers that don't show notes: each unknown one has a problem that explains why.
+// Explained returns the services for callers that don't show notes. Each service in the state unknown has a problem that explains the reason.
 func (r *Report) Explained() []Status {
 	if len(r.Notes) == 0 {
 		return r.Items

@@ -32,14 +32,14 @@ const (
 	restartWait = 10 * time.Minute
 )
 
-// Cluster acts on one cluster. It is the view's Actions.
+// Cluster acts on one cluster, with the rights of a kubeconfig. It implements view.Actions.
 type Cluster struct {
 	Jobs
 	Kube     *kube.Cluster
 	Platform *services.Platform
-	// Journal follows a machine's journal over SSH; nil if no configuration folder was given.
+	// Journal follows a machine's journal over SSH; it is nil if no configuration folder was given.
 	Journal func(ctx context.Context, machine string, out io.Writer) error
-	// RestartCommand is the command line that restarts services, for the summary of a restart.
+	// RestartCommand is the command line that restarts services. The summary of a restart shows it.
 	RestartCommand string
 }
 
@@ -73,7 +73,8 @@ func (c *Cluster) ServicePods(ctx context.Context, s *status.Service) ([]view.Po
 	return out, nil
 }
 
-// podOf returns a pod as kubectl shows it: the reason why its containers wait is more useful than its phase.
+// podOf returns a pod as kubectl shows it. If a container waits, the state is the container's reason, because that is more useful than the pod's
+// phase.
 func podOf(p *corev1.Pod, now time.Time) view.Pod {
 	out := view.Pod{Name: p.Name, Node: p.Spec.NodeName, State: string(p.Status.Phase), Message: p.Status.Message, Age: tui.Age(now.Sub(p.CreationTimestamp.Time))}
 	for _, c := range p.Status.Conditions {
@@ -179,8 +180,8 @@ func (c *Cluster) cordon(ctx context.Context, machine string, yes bool) error {
 	return nil
 }
 
-// Drain implements view.Actions: it cordons the machine and evicts its pods, as "paictl node remove" does. It respects
-// disruption budgets, and names the pods that it leaves because no controller would replace them.
+// Drain implements view.Actions. It cordons the machine and evicts its pods, as "paictl node remove" does. It respects disruption budgets. If no
+// controller would replace some pods, it evicts no pod and returns an error that names them.
 func (c *Cluster) Drain(ctx context.Context, machine string, out io.Writer) error {
 	if err := c.Cordon(ctx, machine); err != nil {
 		return err
@@ -210,8 +211,8 @@ func (c *Cluster) Drain(ctx context.Context, machine string, out io.Writer) erro
 	return nil
 }
 
-// MachineJournal implements view.Actions: over SSH if a configuration folder was given, otherwise through the kubelet, which serves
-// journals if its configuration allows it.
+// MachineJournal implements view.Actions. It reads the journal over SSH if a configuration folder was given. Otherwise it reads the journal through
+// the kubelet, which serves journals if its configuration allows that.
 func (c *Cluster) MachineJournal(ctx context.Context, m *status.Machine, out io.Writer) error {
 	if c.Journal != nil {
 		return c.Journal(ctx, m.Name, out)

@@ -35,7 +35,7 @@ type JobClient interface {
 // Jobs carries out the actions on jobs.
 type Jobs struct {
 	Client JobClient
-	// ShellIn returns the command that opens a shell in a task; "" is the first running task.
+	// ShellIn returns the command that opens a shell in a task. If task is "", the command chooses the first running task.
 	ShellIn func(title, task string) tea.ExecCommand
 }
 

@@ -20,17 +20,17 @@ import (
 	"github.com/openpai/paictl/pkg/status"
 )
 
-// Options are the numbers of objects. Zero means none of them, except for Seed and Now.
+// Options holds the numbers of objects. Zero means no objects of this kind, except for Seed and Now.
 type Options struct {
 	Seed uint64
-	// Now is the moment of the model; zero means a fixed one.
+	// Now is the time of the model; zero means the variable Now.
 	Now time.Time
-	// Machines is the number of machines, each with GPUs, including NotReady and Outside.
+	// Machines is the number of machines, including NotReady and Outside. GPUs is the number of GPUs of each machine.
 	Machines, GPUs, NotReady, Outside int
-	// SickGPUs are spread over the machines.
+	// SickGPUs is the number of sick GPUs, which are spread over the machines.
 	SickGPUs        int
 	VirtualClusters int
-	// Jobs are running, waiting and finished in turn, while there are enough GPUs.
+	// Jobs is the number of jobs. Their states alternate between running, waiting and finished, as long as there are enough GPUs.
 	Jobs             int
 	Services, Broken int // Broken are services that failed
 	Alerts, Events   int
@@ -38,17 +38,17 @@ type Options struct {
 	Stale, Absent []string
 }
 
-// Small describes a cluster of three machines with at least one of everything.
+// Small returns the options of a cluster of three machines with at least one object of each kind.
 func Small() Options {
 	return Options{Seed: 1, Machines: 3, GPUs: 8, NotReady: 1, SickGPUs: 1, VirtualClusters: 2, Jobs: 12, Services: 10, Broken: 1, Alerts: 3, Events: 20}
 }
 
-// Large returns a cluster of the largest expected size.
+// Large returns the options of a cluster of the largest expected size.
 func Large() Options {
 	return Options{Seed: 1, Machines: 1000, GPUs: 8, NotReady: 7, Outside: 3, SickGPUs: 40, VirtualClusters: 20, Jobs: 10_000, Services: 12, Broken: 1, Alerts: 60, Events: status.MaxEvents}
 }
 
-// Now is the default moment of a model.
+// Now is the default time of a model.
 var Now = time.Date(2026, 3, 4, 9, 30, 0, 0, time.UTC)
 
 // maker builds a model.
@@ -56,13 +56,13 @@ type maker struct {
 	Options
 	*rand.Rand
 	out *status.Cluster
-	// free are the GPUs that can be given to a job, beginning with the first machine's GPUs.
+	// free lists the GPUs that can be given to a job, beginning with the first machine's GPUs.
 	free []place
 }
 
 type place struct{ machine, gpu int }
 
-// Cluster returns a model.
+// Cluster returns the model that the options describe.
 func Cluster(o Options) *status.Cluster {
 	if o.Now.IsZero() {
 		o.Now = Now
@@ -176,7 +176,7 @@ func (m *maker) jobs() {
 	sizes := []int{1, 1, 1, 2, 4, 8, 8, 16}
 	for i := range m.Jobs {
 		user, name := users[m.IntN(len(users))], fmt.Sprintf("%s-%s-%d", verbs[m.IntN(len(verbs))], nets[m.IntN(len(nets))], i)
-		// Later jobs in the list are older.
+		// Later jobs in the list were submitted earlier.
 		submitted := m.Now.Add(-time.Duration(i+1) * 40 * time.Second)
 		vc := m.IntN(max(m.VirtualClusters, 1))
 		j := &status.Job{Row: job.Row{Live: true, Job: api.Job{
@@ -206,7 +206,7 @@ func (m *maker) jobs() {
 	}
 }
 
-// fate sets the state of a job.
+// fate sets the state of a job by its index, and gives GPUs to running jobs.
 func (m *maker) fate(j *status.Job, vc, i int) {
 	began := j.Submitted.Add(20 * time.Second)
 	ended := began.Add(time.Duration(m.Int64N(int64(max(m.Now.Sub(began), time.Second)))).Truncate(time.Second))

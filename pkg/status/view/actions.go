@@ -15,22 +15,22 @@ import (
 type Source interface {
 	// Current returns the latest model; nil before the first one.
 	Current() *status.Cluster
-	// Changed becomes ready when there may be a new model.
+	// Changed returns a channel that becomes ready when there may be a new model.
 	Changed() <-chan struct{}
 }
 
-// Actions are the requests and actions of the view beyond its model. Calls may take long; they return when their context ends. A
-// method that follows something writes it to out until it returns.
+// Actions are the requests and actions of the view that need more than its model. Calls may take long; they return when their context ends. A method
+// with a parameter out writes to it until the method returns.
 type Actions interface {
 	Tasks(ctx context.Context, j *status.Job) (*job.Detail, error)
 	Why(ctx context.Context, j *status.Job) (*job.Why, error)
 	JobEvents(ctx context.Context, j *status.Job) ([]api.Event, error)
 	// JobLogs follows the log of a task, ROLE[INDEX], or of all tasks if task is "".
 	JobLogs(ctx context.Context, j *status.Job, task string, out io.Writer) error
-	// Shell returns a command that uses the terminal while the view is suspended.
+	// Shell returns a command that opens a shell in a task. The command uses the terminal while the view is suspended.
 	Shell(j *status.Job, task string) tea.ExecCommand
 	StopJob(ctx context.Context, j *status.Job) error
-	// RetryJob runs the job again; if it is being stopped, RetryJob waits until it has finished.
+	// RetryJob runs the job again. If the job is being stopped, RetryJob waits until the job has finished.
 	RetryJob(ctx context.Context, j *status.Job) error
 
 	ServicePods(ctx context.Context, s *status.Service) ([]Pod, error)

@@ -10,18 +10,18 @@ import (
 // askFor is how long a response may take.
 const askFor = 30 * time.Second
 
-// answer is the result of a page's request.
+// answer is the response to a page's request.
 type answer struct {
 	to    page
 	value any
 	err   error
 }
 
-// done reports the end of a background action, with its notice.
+// done is the message that a background action has finished, with its notice.
 type done struct {
 	err error
 	say notice
-	// away means that another program had the terminal.
+	// away means that another program used the terminal during the action.
 	away bool
 }
 
@@ -37,7 +37,7 @@ func ask[T any](d *env, to page, f func(ctx context.Context) (T, error)) tea.Cmd
 	}
 }
 
-// start runs an action in the background, and shows its notice at the end.
+// start runs an action in the background, and shows the notice then at its end.
 func start(d *env, f func(ctx context.Context) error, then notice) effect {
 	ctx := d.ctx
 	d.pending++

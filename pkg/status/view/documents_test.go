@@ -37,7 +37,7 @@ func TestTheScreensOfTheDocumentsAreThoseOfTheProgram(t *testing.T) {
 	}
 }
 
-// ends are the spaces at the ends of lines.
+// ends matches the spaces at the ends of lines.
 var ends = regexp.MustCompile(`(?m) +$`)
 
 // documented returns a cluster of three machines with simulated GPUs, some minutes after its start.

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
-// View implements tea.Model. It draws if something has changed, and otherwise returns the last frame.
+// View implements tea.Model. It draws a new frame if something has changed, and otherwise returns the last frame.
 func (m *Model) View() string {
 	if m.over {
 		return ""
@@ -56,7 +56,7 @@ func (m *Model) draw() string {
 	return tui.Frame(w, h, m.head(w), body, foot)
 }
 
-// head returns the state of the cluster, the screens, and the current path.
+// head returns the three lines at the top: the state of the cluster, the screens, and the current path.
 func (m *Model) head(w int) []string {
 	return []string{m.stateLine(w), m.tabs(w), m.path(w)}
 }
@@ -84,7 +84,7 @@ func (m *Model) stateLine(w int) string {
 	return tui.Beside(left, m.p.Faint.Text(right), w)
 }
 
-// away returns a warning if the shown state is old.
+// away returns a warning if the API server doesn't respond, or "".
 func (m *Model) away(w int) string {
 	for i := range m.cluster.Sources {
 		s := &m.cluster.Sources[i]
@@ -152,7 +152,7 @@ func (m *Model) message(w int) []string {
 	return append(out, "   "+m.p.Bold.Text("y")+" yes   "+m.p.Bold.Text("n")+" no")
 }
 
-// line returns the input or the notice.
+// line returns the input if the user is typing, and otherwise the notice or the spinner.
 func (m *Model) line(w int) string {
 	switch m.mode {
 	case filtering:
@@ -189,7 +189,7 @@ func (m *Model) typed() string {
 	return clean(string(v[:at])) + m.p.Accent.Text("▏") + clean(string(v[at:]))
 }
 
-// keysLine returns the available keys, as many as fit.
+// keysLine returns the keys of the page, as many as fit, and the general keys.
 func (m *Model) keysLine(w int) string {
 	var all []binding
 	if p := m.page(); p != nil {
@@ -261,7 +261,7 @@ func (m *Model) help(w int) []string {
 	return out
 }
 
-// compactHelp leaves out blank lines.
+// compactHelp leaves out the blank lines of the help.
 func compactHelp(lines []string) []string {
 	return slices.DeleteFunc(lines, func(l string) bool { return strings.TrimSpace(l) == "" })
 }

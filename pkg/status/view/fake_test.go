@@ -22,7 +22,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
-// fixed is a source of one model, which tests replace.
+// fixed is a source with one model, which tests can replace.
 type fixed struct {
 	mu      sync.Mutex
 	cluster *status.Cluster
@@ -49,7 +49,7 @@ func (f *fixed) set(c *status.Cluster) {
 	f.changed = make(chan struct{})
 }
 
-// actions responds like a cluster with one job, and records the calls. It fails the test if Update calls it.
+// actions responds like a cluster with one job, and records the calls. The test fails if Update itself calls an action.
 type actions struct {
 	t      *testing.T
 	mu     sync.Mutex
@@ -208,7 +208,7 @@ func (d *driver) send(msg tea.Msg) {
 	d.run(cmd)
 }
 
-// until handles messages until so returns true. The clock doesn't move.
+// until handles messages until so returns true. The time of the clock doesn't change.
 func (d *driver) until(so func() bool) {
 	d.t.Helper()
 	end := time.After(20 * time.Second)
@@ -226,7 +226,7 @@ func (d *driver) until(so func() bool) {
 	}
 }
 
-// settle waits until all requests have a response.
+// settle waits until all requests have received a response.
 func (d *driver) settle() {
 	d.t.Helper()
 	d.until(func() bool {
@@ -238,7 +238,7 @@ func (d *driver) settle() {
 var named = map[string]tea.KeyType{"enter": tea.KeyEnter, "esc": tea.KeyEsc, "up": tea.KeyUp, "down": tea.KeyDown, "left": tea.KeyLeft, "right": tea.KeyRight, "tab": tea.KeyTab,
 	"pgdown": tea.KeyPgDown, "pgup": tea.KeyPgUp, "end": tea.KeyEnd, "home": tea.KeyHome, "backspace": tea.KeyBackspace, "ctrl+c": tea.KeyCtrlC, "ctrl+z": tea.KeyCtrlZ}
 
-// keys presses keys: names of keys, or texts that are typed.
+// keys presses keys. Each argument is the name of a key, or a text to type.
 func (d *driver) keys(keys ...string) *driver {
 	d.t.Helper()
 	for _, k := range keys {
@@ -261,7 +261,7 @@ func (d *driver) click(x, y int) {
 
 func (d *driver) frame() string { return d.m.View() }
 
-// line returns the line of the frame that contains a text.
+// line returns the first line of the frame that contains a text, or "".
 func (d *driver) line(text string) string {
 	for l := range strings.Lines(d.frame()) {
 		if strings.Contains(l, text) {

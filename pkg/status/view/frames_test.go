@@ -33,7 +33,7 @@ func golden(t *testing.T, name, got string) {
 	assert.Equal(t, string(want), got, "differs from %s", path)
 }
 
-// frames are the keys that lead to each screen.
+// frames lists the frames and the keys that lead to each frame.
 var frames = []struct {
 	name string
 	keys []string
@@ -71,7 +71,7 @@ var frames = []struct {
 
 var sizes = [][2]int{{80, 24}, {120, 40}, {200, 60}}
 
-// fits checks that a frame is as high as the screen, and not wider.
+// fits checks that a frame has the height of the screen, and isn't wider than the screen.
 func fits(t *testing.T, frame string, w, h int) {
 	t.Helper()
 	lines := strings.Split(frame, "\n")
@@ -107,7 +107,7 @@ func TestScreensInColoursAreAsRecorded(t *testing.T) {
 	}
 }
 
-// Signs and letters show the same as the colours: without colours a frame has the same text.
+// Signs and letters carry the same information as colors. Without colors, a frame has the same text.
 func TestColoursSayNothingThatSignsDoNot(t *testing.T) {
 	for _, f := range frames {
 		plain := drive(t, small(), 120, 40, monochrome()).keys(f.keys...).frame()

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
-// shade is the meaning of the colours of the heat map.
+// shade is the property that the colors of the heat map show.
 type shade int
 
 const (
@@ -26,8 +26,7 @@ func (s shade) String() string {
 	return [...]string{"virtual cluster", "user", "use", "health"}[s]
 }
 
-// heatPage shows all GPUs by machine, with as many machines beside each other as fit. The last lines explain the cell under the
-// cursor.
+// heatPage shows all GPUs by machine, with as many machines in a line as fit. The last lines explain the cell under the cursor.
 type heatPage struct {
 	shade  shade
 	search string
@@ -93,7 +92,7 @@ func (p *heatPage) refresh(d *env) effect {
 	return effect{}
 }
 
-// rank assigns letters to the groups. A group keeps its letter while the page is open, so that colours don't change.
+// rank assigns letters to the groups. A group keeps its letter while the page is open, so that colors don't change.
 func (p *heatPage) rank() {
 	if p.groups == nil {
 		p.groups = map[string]int{}
@@ -106,7 +105,7 @@ func (p *heatPage) rank() {
 	p.legend = slices.SortedFunc(maps.Keys(p.counts), func(a, b string) int { return cmp.Or(p.counts[b]-p.counts[a], cmp.Compare(a, b)) })
 }
 
-// group returns the group of a GPU if the map is coloured by group, or "".
+// group returns the group of a GPU if the map is colored by group, or "".
 func (p *heatPage) group(g *status.GPU) string {
 	if g.Owner == nil {
 		return ""
@@ -120,7 +119,7 @@ func (p *heatPage) group(g *status.GPU) string {
 	return ""
 }
 
-// heatText returns the text that the filter searches: the machine, and its jobs and users.
+// heatText returns the text that the filter searches: the machine's name and state, and the jobs and users of its GPUs.
 func heatText(m *status.Machine) string {
 	parts := []string{m.Name, m.SKU, machineState(m)}
 	last := ""
@@ -205,7 +204,7 @@ func (p *heatPage) key(d *env, k string) (effect, bool) {
 	return effect{}, true
 }
 
-// place keeps the cursor on a GPU, and its line on the screen.
+// place keeps the cursor on an existing GPU, and the cursor's line on the screen.
 func (p *heatPage) place() {
 	p.machine = min(max(p.machine, 0), max(len(p.machines)-1, 0))
 	if len(p.machines) == 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
-// cell returns the sign and colour of a GPU. Problems are shown in every colour mode.
+// cell returns the sign and color of a GPU. Problems are shown in every color mode.
 func (p *heatPage) cell(d *env, g *status.GPU) tui.Cell {
 	if p.shade == byHealth || bad(g) || g.Health == status.GPUUnknown {
 		return healthSign(d, g)
@@ -145,7 +145,7 @@ func (p *heatPage) current() (*status.Machine, *status.GPU) {
 	return m, &m.GPUs[min(p.gpu, len(m.GPUs)-1)]
 }
 
-// explain describes the cell under the cursor.
+// explain describes the GPU under the cursor.
 func (p *heatPage) explain(d *env, w int) []string {
 	m, g := p.current()
 	sign := healthSign(d, g)
@@ -186,7 +186,7 @@ func (p *heatPage) explain(d *env, w int) []string {
 	return out[:explained-2]
 }
 
-// ownerText names the owner of a GPU.
+// ownerText describes the owner of a GPU, or says that the GPU is free.
 func ownerText(g *status.GPU) string {
 	o := g.Owner
 	switch {

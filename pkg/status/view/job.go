@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
-// jobPage is one job and its tasks.
+// jobPage shows one job and its tasks.
 type jobPage struct {
 	*list[*job.Task]
 	j      *status.Job
@@ -77,7 +77,7 @@ func taskState(t *job.Task, now time.Time) string {
 	return job.State{Phase: t.Phase, RetryAt: t.RetryAt}.Text(now)
 }
 
-// endText describes the end of a task.
+// endText describes the end of a task: its exit code, the reason, and faults of its GPUs.
 func endText(t *job.Task) string {
 	code, ok := t.Code()
 	switch {
@@ -225,7 +225,7 @@ func shell(d *env, j *status.Job, task string) effect {
 	})}
 }
 
-// jobKey handles the keys for a job in a list.
+// jobKey handles the keys that act on a job in a list.
 func jobKey(d *env, j *status.Job, k string) (effect, bool) {
 	switch k {
 	case "l", "L":
@@ -245,7 +245,7 @@ func jobKeys(_ *env, j *status.Job) []binding {
 	return append([]binding{{"l", "logs"}, {"w", "why"}, {"s", "shell"}}, append(changes(j), binding{"e", "events"})...)
 }
 
-// change stops or retries a job.
+// change stops or retries a job, if k is the key for one of these actions.
 func change(d *env, j *status.Job, k string) (effect, bool) {
 	phase := job.Phase(j.State)
 	switch {
@@ -285,7 +285,7 @@ func changes(j *status.Job) []binding {
 	return []binding{{"x", "stop"}}
 }
 
-// openJob opens a job by its UID, or by its title if the UID isn't found.
+// openJob opens the job with a UID, or the job with a title if uid is "".
 func openJob(d *env, title, uid string) effect {
 	for _, j := range d.cluster.Jobs {
 		if uid != "" && j.UID == uid || uid == "" && j.Title() == title {

@@ -72,7 +72,7 @@ func (m *Model) keyBrowse(k string) tea.Cmd {
 	return m.apply(e)
 }
 
-// goTo is like show, but keeps the running actions of the page that is left.
+// goTo opens a screen as show does, but keeps the running actions of the pages that are left.
 func (m *Model) goTo(i int) tea.Cmd {
 	for len(m.stack) > 1 {
 		m.remember()
@@ -81,14 +81,14 @@ func (m *Model) goTo(i int) tea.Cmd {
 	return m.show(i)
 }
 
-// remember keeps an action of a page that is about to be closed.
+// remember keeps the running action of a page that is about to be closed.
 func (m *Model) remember() {
 	if t, ok := m.page().(*textPage); ok && t.work && !t.ended {
 		m.background = append(m.background, t)
 	}
 }
 
-// back removes the filter, or leaves the page if there is no filter.
+// back removes the filter of the page. If the page has no filter, back leaves the page.
 func (m *Model) back() tea.Cmd {
 	if f, ok := m.page().(filtered); ok && f.filter() != "" {
 		f.setFilter(&m.env, "")
@@ -101,7 +101,7 @@ func (m *Model) back() tea.Cmd {
 	return nil
 }
 
-// quit quits at once, unless an action is in progress.
+// quit quits at once, or asks for confirmation if an action is in progress.
 func (m *Model) quit() tea.Cmd {
 	if m.works > 0 && !m.leaving {
 		m.leaving, m.mode = true, asking

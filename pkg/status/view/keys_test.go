@@ -282,7 +282,7 @@ func TestSuspendAndQuitAreKeys(t *testing.T) {
 	assert.Empty(t, d.m.View(), "the last frame leaves nothing behind")
 }
 
-// firstOf runs a command, or the first of several.
+// firstOf runs a command and returns its message. For several commands, it runs only the first command.
 func firstOf(cmd tea.Cmd) tea.Msg {
 	msg := cmd()
 	if b, ok := msg.(tea.BatchMsg); ok {
@@ -306,7 +306,7 @@ func TestAFrameIsDrawnOnlyWhenSomethingHasChanged(t *testing.T) {
 	assert.NotEqual(t, "kept", d.frame())
 }
 
-// Each key on each screen, also without any rows: nothing panics, and Update calls no action itself.
+// The test presses each key on each screen, also if the screen has no rows. Nothing may panic, and Update must not call an action itself.
 func TestEveryKeyOnEveryScreen(t *testing.T) {
 	all := strings.Split("abcdefghijklmnoprstvwzBCDEFGHIJKLMNOPRSTUVWXYZ1234567890 _", "")
 	for name := range named {
@@ -400,7 +400,7 @@ func TestTheMouseWorksAgainAfterAnotherProgramHadTheTerminal(t *testing.T) {
 	}
 }
 
-// An empty list of a source that has not responded is shown as not known.
+// An empty list whose source has not responded is shown as not known.
 func TestWhatIsNotKnownIsNotSaidToBeNothing(t *testing.T) {
 	c := small()
 	c.Alerts, c.Jobs, c.Services, c.Counts.Alerts = nil, nil, nil, 0
@@ -423,7 +423,7 @@ func TestWhatIsNotKnownIsNotSaidToBeNothing(t *testing.T) {
 	assert.Contains(t, d.keys("5").frame(), "no service was started")
 }
 
-// A machine may have more GPUs, or parts of GPUs, than the screen has columns: the screen always shows the column of the cursor.
+// A machine may have more GPUs, or parts of GPUs, than the screen has columns. The screen must always show the cursor's column.
 func TestAMapThatIsTooWideFollowsTheCursor(t *testing.T) {
 	c := small()
 	m := &c.Machines[slices.IndexFunc(c.Machines, func(m status.Machine) bool { return len(m.GPUs) > 0 })]

@@ -10,16 +10,16 @@ import (
 	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
-// column is a column of a list.
+// column is a column of a list, with the functions for its cells and for its order.
 type column[T any] struct {
 	tui.Column
 	cell func(d *env, v T) tui.Cell
-	// order compares two objects; if nil, the list can't be sorted by this column. down: the largest comes first.
+	// order compares two objects. If it is nil, the list can't be sorted by this column. down means that the largest object comes first.
 	order func(a, b T) int
 	down  bool
 }
 
-// list is a table of objects of the model. Only the visible part is drawn.
+// list is a page with a table of objects of the model. It draws only the visible part.
 type list[T any] struct {
 	noun string
 	// all returns the objects in the default order.
@@ -32,12 +32,12 @@ type list[T any] struct {
 	head func(d *env, w, h int) []string
 	open func(d *env, v T) effect
 	act  func(d *env, v T, k string) (effect, bool)
-	// does returns the keys of act for an object.
+	// does returns the keys that act handles for an object.
 	does  func(d *env, v T) []binding
 	empty string // shown if there are no rows
 	// source is the source that must have responded before "empty" is shown; "" if no source is needed.
 	source string
-	// tell returns the full texts that the table truncates for the object under the cursor. They are shown below the table.
+	// tell returns the texts of the object under the cursor that the table truncates. The page shows them in full below the table.
 	tell func(d *env, v T) string
 
 	rows   []T
@@ -107,7 +107,7 @@ func (l *list[T]) refresh(d *env) effect {
 	return effect{}
 }
 
-// note records the object under the cursor.
+// note records which object is under the cursor.
 func (l *list[T]) note() {
 	l.at = ""
 	if v, ok := l.current(); ok {
@@ -170,8 +170,7 @@ const (
 	toldRoom = 10 // if the page has fewer lines, the table takes them all
 )
 
-// told returns the text of tell as lines. Their number doesn't depend on the object under the cursor, so that the table doesn't
-// move.
+// told returns the text of tell as lines. The number of lines doesn't depend on the object under the cursor, so that the table doesn't move.
 func (l *list[T]) told(d *env, w, h int) []string {
 	v, ok := l.current()
 	if l.tell == nil || !ok || h < toldRoom {
@@ -197,7 +196,7 @@ func (l *list[T]) told(d *env, w, h int) []string {
 	return out
 }
 
-// mark marks the selected line with a sign, and with a background if there are colours.
+// mark returns a line of a list. It marks the selected line with a sign, and with a background if there are colors.
 func mark(d *env, line string, selected bool, w int) string {
 	if !selected {
 		return "  " + line
@@ -249,7 +248,7 @@ func (l *list[T]) key(d *env, k string) (effect, bool) {
 	return effect{}, false
 }
 
-// order sorts by the next column that has an order. After the last one it returns to the model's order.
+// order sorts by the next visible column that has an order. After the last such column it returns to the model's order.
 func (l *list[T]) order(d *env) {
 	for {
 		l.sorted++
@@ -289,7 +288,7 @@ func (l *list[T]) keys(d *env) []binding {
 	return append(out, binding{"/", "filter"}, binding{"o", "order by"}, binding{"O", "the other way round"})
 }
 
-// move handles the keys that scroll in all lists.
+// move handles the keys that scroll lists. It reports whether k is one of these keys.
 func move(w *tui.Window, k string) bool {
 	switch k {
 	case "up", "k":
@@ -314,5 +313,5 @@ func move(w *tui.Window, k string) bool {
 	return true
 }
 
-// lower joins strings in lower case for the filter.
+// lower joins strings with spaces, in lower case, because the filter compares texts in lower case.
 func lower(parts ...string) string { return strings.ToLower(strings.Join(parts, " ")) }

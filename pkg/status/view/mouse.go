@@ -6,7 +6,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 )
 
-// mouse acts on clicks and the wheel. moved is false for events that change nothing.
+// mouse handles clicks and the wheel. moved is false for events that change nothing.
 func (m *Model) mouse(e tea.MouseMsg) (cmd tea.Cmd, moved bool) {
 	click := e.Button == tea.MouseButtonLeft && e.Action == tea.MouseActionPress
 	switch {
@@ -36,7 +36,7 @@ func (m *Model) wheel(k string, jump tea.KeyType) tea.Cmd {
 	return m.apply(e)
 }
 
-// click handles a click, which also ends the input: a filter stays, as after enter, and the list of places closes.
+// click handles a click. A click also ends the input: a filter remains, as after enter, and the list of places closes.
 func (m *Model) click(e tea.MouseMsg) (cmd tea.Cmd, moved bool) {
 	_, h := m.size()
 	if m.mode == jumping {

@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
-// overviewPage shows the cluster at a glance: its size, its problems, its users.
+// overviewPage shows the cluster at a glance: its figures, its problems and its virtual clusters.
 type overviewPage struct {
 	*list[*status.Problem]
 }
@@ -43,7 +43,7 @@ func newOverview() page {
 
 func (*overviewPage) title() string { return "overview" }
 
-// draw puts the virtual clusters below the problems if they fit.
+// draw adds the virtual clusters below the problems if there is room.
 func (p *overviewPage) draw(d *env, w, h int) []string {
 	if h < toldRoom+4 {
 		return p.list.draw(d, w, h)
@@ -60,7 +60,7 @@ func (p *overviewPage) draw(d *env, w, h int) []string {
 	return append(out, foot...)
 }
 
-// virtualClusters returns at most rows lines about virtual clusters, with a title.
+// virtualClusters returns a title and at most rows lines about virtual clusters.
 func (*overviewPage) virtualClusters(d *env, w, rows int) []string {
 	vcs := d.cluster.VirtualClusters
 	if len(vcs) == 0 {
@@ -86,7 +86,7 @@ func (*overviewPage) virtualClusters(d *env, w, rows int) []string {
 	return out
 }
 
-// sources shows the age of each part of the model.
+// sources returns a line with the state of each source, and the age of stale sources.
 func (*overviewPage) sources(d *env, w int) string {
 	parts := make([]string, 0, len(d.cluster.Sources))
 	for i := range d.cluster.Sources {
@@ -107,7 +107,7 @@ func (*overviewPage) sources(d *env, w int) string {
 	return tui.Cut("  "+strings.Join(parts, "   "), w)
 }
 
-// figures returns the counts, with bars.
+// figures returns the lines with the counts of machines, GPUs, services, jobs and alerts, some with bars.
 func (*overviewPage) figures(d *env, w, h int) []string {
 	n := d.cluster.Counts
 	bar := min(max((w-56)/2, 8), 40)
@@ -158,7 +158,7 @@ func (*overviewPage) figures(d *env, w, h int) []string {
 	return out[:min(len(out), max(h, 0))]
 }
 
-// openProblem opens the page of the problem's object.
+// openProblem opens the page of the object that has the problem, or a text about the problem if the object has no page.
 func openProblem(d *env, v *status.Problem) effect {
 	name, _, _ := strings.Cut(v.Name, "/")
 	switch v.Kind {

@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
-// env holds the data that pages need for drawing.
+// env holds the data that pages need to draw themselves and to send requests.
 type env struct {
 	p       tui.Palette
 	now     time.Time
@@ -23,13 +23,13 @@ type env struct {
 	pending int             // running requests and actions
 }
 
-// page is one screen.
+// page is one page of the view, such as a list or an object.
 type page interface {
-	// title is its part of the path in the header, such as "jobs" or "alice/train".
+	// title returns the page's part of the path in the header, such as "jobs" or "alice/train".
 	title() string
 	// refresh updates the page after a change of the model. It returns the page's next requests.
 	refresh(d *env) effect
-	// draw makes at most h lines of w columns.
+	// draw returns at most h lines of w columns.
 	draw(d *env, w, h int) []string
 	// key handles a key; ok is false if the page doesn't use the key.
 	key(d *env, k string) (e effect, ok bool)
@@ -37,29 +37,29 @@ type page interface {
 	keys(d *env) []binding
 }
 
-// clickable pages find the object at a position of their body.
+// clickable is implemented by pages that handle clicks. x and y are relative to the body of the page.
 type clickable interface {
 	click(d *env, x, y int) effect
 }
 
-// filtered pages show only objects that match a text.
+// filtered is implemented by pages that can show only the objects that match a text.
 type filtered interface {
 	filter() string
 	setFilter(d *env, text string)
 }
 
-// counted pages report for the header how many objects they show.
+// counted is implemented by pages whose number of objects the header shows.
 type counted interface{ count() string }
 
-// received pages receive the responses to their requests, by the id of the request.
+// received is implemented by pages that receive the responses to their requests.
 type received interface {
 	receive(d *env, a answer) effect
 }
 
-// closed pages stop their running actions.
+// closed is implemented by pages that stop a running action when they are closed.
 type closed interface{ close() }
 
-// effect is the result of a key or a response. The zero effect does nothing.
+// effect is the effect of a key or a response on the view. The zero effect does nothing.
 type effect struct {
 	push page
 	back bool
@@ -68,16 +68,16 @@ type effect struct {
 	say  *notice
 }
 
-// binding is a key and its action.
+// binding is a key and the name of its action.
 type binding struct{ key, does string }
 
-// question asks for a confirmation before an action that can't be undone at once.
+// question asks for confirmation before an action.
 type question struct {
 	text string
 	yes  func(d *env) effect
 }
 
-// notice reports an action, and offers to undo it for a while.
+// notice reports an action, and offers to undo the action for a while.
 type notice struct {
 	text  string
 	bad   bool
@@ -99,7 +99,7 @@ func complain(d *env, err error) effect {
 	return effect{say: &notice{text: problem(err), bad: true, until: d.now.Add(2 * noticeFor)}}
 }
 
-// problem returns an error and its remedy in a line.
+// problem returns an error and its remedy in one line.
 func problem(err error) string {
 	text := err.Error()
 	if h := hint.Of(err); h != "" {
@@ -108,7 +108,7 @@ func problem(err error) string {
 	return clean(text)
 }
 
-// clean makes untrusted text fit for one line of a screen.
+// clean returns untrusted text without control characters, in one line.
 func clean(s string) string {
 	if tui.Plain(s) {
 		return s
@@ -136,8 +136,7 @@ func (d *env) age(t time.Time) string {
 	return tui.Age(d.now.Sub(t))
 }
 
-// words are the parts of a filter: a text must contain all of with and none of without, which begin with ! in the
-// filter.
+// words are the words of a filter. A text must contain all words of with, and no word of without. In the filter, the words of without begin with !.
 type words struct{ with, without []string }
 
 func parseFilter(text string) words {

@@ -73,7 +73,7 @@ func TestTheTerminalIsSaneAfterwardsHoweverItEnds(t *testing.T) {
 	}
 }
 
-// The mouse input of a real terminal is read: a click on a screen's name, on a row, and the wheel.
+// The view reads the mouse input of a real terminal: a click on a screen's name, a click on a row, and the wheel.
 func TestTheMouseOfATerminalIsRead(t *testing.T) {
 	keyboard, tty, err := pty.Open()
 	require.NoError(t, err)

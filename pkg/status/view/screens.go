@@ -22,7 +22,7 @@ func number(n int) tui.Cell {
 	return text(fmt.Sprint(n))
 }
 
-// share returns how much of an amount is used, in percent.
+// share returns the used part of an amount in percent.
 func share(a status.Amount) string {
 	if a.Total <= 0 {
 		return "-"
@@ -30,7 +30,7 @@ func share(a status.Amount) string {
 	return fmt.Sprintf("%d%%", a.Used*100/a.Total)
 }
 
-// machineSign returns the sign of a machine's worst problem.
+// machineSign returns a sign for the state of a machine, or for its worst problem.
 func machineSign(d *env, m *status.Machine) tui.Cell {
 	switch {
 	case m.State == "NotReady" || m.State == "Unknown":
@@ -53,8 +53,7 @@ func machineState(m *status.Machine) string {
 	return s
 }
 
-// shortState returns a state that fits in a narrow column. If the sign shows a worse problem, only this text shows that a
-// machine is cordoned.
+// shortState returns a machine's state in few words. A cordon is always shown, because the sign shows only the worst problem.
 func shortState(m *status.Machine) string {
 	if m.State == status.MachineReady && m.Cordoned {
 		return "cordoned"
@@ -218,7 +217,7 @@ func jobSign(d *env, j *status.Job) tui.Cell {
 	return tui.Cell{Text: "…", Style: d.p.Warn} // it waits
 }
 
-// took returns how long a job ran, or has been running.
+// took returns how long a finished job ran, or how long a running job has been running.
 func took(d *env, j *status.Job) string {
 	switch {
 	case j.Started == nil:
@@ -253,7 +252,7 @@ func gpus(n int) string {
 	return number(n).Text
 }
 
-// gpusOf returns how many GPUs a job gets, and how many it requests if that is fewer.
+// gpusOf returns how many GPUs a job gets. If the job requests fewer GPUs, the text contains both numbers.
 func gpusOf(j *status.Job) string {
 	if j.TakesGPUs > j.GPUs {
 		return fmt.Sprintf("%d (asks for %s)", j.TakesGPUs, gpus(j.GPUs))
@@ -261,7 +260,7 @@ func gpusOf(j *status.Job) string {
 	return gpus(j.GPUs)
 }
 
-// newJobs returns a list of jobs. If of isn't nil, it selects the jobs, and title describes them.
+// newJobs returns a list of the jobs that of selects, or of all jobs if of is nil. title is the title of the list.
 func newJobs(title string, of func(j *status.Job) bool) *jobList {
 	type j = *status.Job
 	return &jobList{name: title, list: newList(list[j]{
@@ -303,10 +302,11 @@ func newJobs(title string, of func(j *status.Job) bool) *jobList {
 	})}
 }
 
-// rememberedMax limits the number of remembered texts, which include texts of removed jobs. When the limit is reached, all texts are dropped.
+// rememberedMax limits the number of remembered texts, including the texts of jobs that no longer exist. When the limit is reached, all texts are
+// dropped.
 const rememberedMax = 50_000
 
-// remembered returns a function that caches the text of each value. Models share unchanged jobs, and there are many.
+// remembered returns a function that caches the text of each value. The cache works because models share unchanged jobs.
 func remembered[T comparable](text func(T) string) func(T) string {
 	known := map[T]string{}
 	return func(v T) string {
@@ -369,7 +369,7 @@ func newVirtualClusters() page {
 	})
 }
 
-// vcSign shows whether a virtual cluster has all GPUs that it owns, and whether jobs wait in its queue.
+// vcSign returns a sign that shows whether a virtual cluster has bad GPUs, and whether jobs wait in its queue.
 func vcSign(d *env, c *status.VirtualCluster) tui.Cell {
 	switch {
 	case c.Deleted:
@@ -382,7 +382,7 @@ func vcSign(d *env, c *status.VirtualCluster) tui.Cell {
 	return tui.Cell{Text: tui.SignGood, Style: d.p.Good}
 }
 
-// nextOf returns the gang that starts next, and why it waits.
+// nextOf returns the gang that starts next, and the reason why this gang waits.
 func nextOf(c *status.VirtualCluster) string {
 	if c.Deleted {
 		return "no longer in the configuration: waiting jobs never start"
@@ -424,7 +424,7 @@ func newAlerts() page {
 	})
 }
 
-// objectOrder lists the labels of an alert that name its object.
+// objectOrder lists the alert labels that identify the object of an alert, in the order in which they are shown.
 var objectOrder = []string{"node", "instance", "job_name", "pod", "service", "namespace", "gpu", "minor_number"}
 
 func labels(a *status.Alert) string {
@@ -466,7 +466,7 @@ func newEvents() page {
 	})
 }
 
-// openEvent goes to the job, the machine or the text of an event.
+// openEvent opens the text of an event.
 func openEvent(_ *env, v *status.Event) effect {
 	lines := []string{"at       " + v.At.Local().Format("2006-01-02 15:04:05"), "type     " + v.Type, "reason   " + rules.WithTerm(v.Reason), "object   " + v.Object}
 	if v.Namespace != "" {

@@ -20,7 +20,7 @@ const (
 	drawEvery = 40 * time.Millisecond
 )
 
-// stream is a text that is read line by line, from an action that runs until it ends or is closed.
+// stream collects the lines that a running action writes. The action runs until it ends or the stream is closed.
 type stream struct {
 	cancel context.CancelFunc
 
@@ -32,7 +32,7 @@ type stream struct {
 	wake  chan struct{}
 }
 
-// news are new lines of a stream, or its end.
+// news is a message with new lines of a stream, or with its end.
 type news struct {
 	of    *stream
 	lines []string
@@ -40,7 +40,7 @@ type news struct {
 	err   error
 }
 
-// begin starts an action that writes, and returns the command that waits for its first lines.
+// begin starts an action that writes to out. It returns the stream of the lines, and the command that runs the action and waits for the first lines.
 func begin(d *env, f func(ctx context.Context, out io.Writer) error) (*stream, tea.Cmd) {
 	ctx, cancel := context.WithCancel(d.ctx)
 	s := &stream{cancel: cancel, wake: make(chan struct{}, 1)}
@@ -56,7 +56,7 @@ func begin(d *env, f func(ctx context.Context, out io.Writer) error) (*stream, t
 	return s, tea.Batch(run, s.next)
 }
 
-// Write implements io.Writer: it keeps the lines until they are taken.
+// Write implements io.Writer. It keeps the lines until next takes them.
 func (s *stream) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +95,7 @@ func (s *stream) end(err error) {
 	s.tell()
 }
 
-// next waits for lines. Lines that arrive at about the same time are shown together.
+// next waits for lines and takes them. Lines that arrive at about the same time are shown together.
 func (s *stream) next() tea.Msg {
 	<-s.wake
 	time.Sleep(drawEvery)
@@ -106,7 +106,7 @@ func (s *stream) next() tea.Msg {
 	return n
 }
 
-// shown returns a line as the screen finally shows it: without text that a carriage return has overwritten, and without tabs.
+// shown returns a line as a terminal would show it: tabs become spaces, and text that a carriage return overwrites is removed.
 func shown(l string) string {
 	l = strings.TrimRight(l, "\r")
 	if i := strings.LastIndexByte(l, '\r'); i >= 0 {

@@ -20,7 +20,7 @@ import (
 type textPage struct {
 	name  string
 	lines []string
-	// work: the text shows a running action, which continues when the page is left.
+	// work means that the text is the output of an action that continues when the user leaves the page.
 	work   bool
 	stream *stream
 	ended  bool
@@ -44,7 +44,7 @@ func newText(name string, lines []string) *textPage {
 	return p
 }
 
-// newStream shows the output of an action. If work is set, the action continues when its page is left.
+// newStream opens a page that shows the output of an action. If work is set, the action continues when the user leaves the page.
 func newStream(d *env, name string, work bool, f func(ctx context.Context, out io.Writer) error) effect {
 	s, cmd := begin(d, f)
 	p := &textPage{name: name, stream: s, follow: true, work: work, wrap: work}
@@ -80,7 +80,7 @@ func (p *textPage) close() {
 	}
 }
 
-// news takes in new lines.
+// news appends new lines of the stream to the text.
 func (p *textPage) news(d *env, n news) tea.Cmd {
 	for _, l := range n.lines {
 		if d.p.Depth == tui.NoColour {
@@ -114,7 +114,7 @@ func (p *textPage) news(d *env, n news) tea.Cmd {
 	return p.stream.next
 }
 
-// layout computes the rows again.
+// layout computes all rows for a new width or filter.
 func (p *textPage) layout(w int) {
 	p.width, p.rows = w, nil
 	for _, l := range p.lines {
@@ -162,7 +162,7 @@ func (p *textPage) draw(d *env, w, h int) []string {
 	return out
 }
 
-// settle scrolls: a text has no cursor, so the window's top is moved.
+// settle moves the window. A text has no cursor, so settle changes the top of the window.
 func (p *textPage) settle() {
 	most := max(p.win.Len-p.win.Height, 0)
 	if p.follow && p.stream != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
-// Options specify what the view shows and where.
+// Options specifies the source, the actions and the colors of the view.
 type Options struct {
 	Source  Source
 	Actions Actions
@@ -21,7 +21,7 @@ type Options struct {
 	Now     func() time.Time // nil is time.Now
 }
 
-// mode is the meaning of keys.
+// mode is the mode of the view, which determines the meaning of keys.
 type mode int
 
 const (
@@ -32,7 +32,7 @@ const (
 	helping
 )
 
-// Model is the one tea.Model of the view.
+// Model is the tea.Model of the view.
 type Model struct {
 	env
 	source Source
@@ -57,12 +57,12 @@ type Model struct {
 	over          bool
 
 	foot int // lines below the page
-	// listed is how many lines of the page the list of places to jump to takes, including the line above it.
+	// listed is the number of page lines that the list of jump targets covers, including the line above the list.
 	listed int
 	frame  string // "" if something has changed since it was drawn
 }
 
-// New returns the view. All actions of the view are cancelled when ctx ends.
+// New returns a view. When ctx ends, all actions of the view are canceled.
 func New(ctx context.Context, o Options) *Model {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -74,7 +74,7 @@ func New(ctx context.Context, o Options) *Model {
 	return m
 }
 
-// changedMsg carries a model.
+// changedMsg carries a new model.
 type changedMsg struct{ cluster *status.Cluster }
 
 type secondMsg time.Time
@@ -84,7 +84,7 @@ type spinMsg time.Time
 // Init implements tea.Model.
 func (m *Model) Init() tea.Cmd { return tea.Batch(m.watch(), m.second()) }
 
-// watch waits for a model that is newer than the last one.
+// watch returns a command that waits for a newer model than the last one.
 func (m *Model) watch() tea.Cmd {
 	ctx, source, seen := m.ctx, m.source, m.seen
 	return func() tea.Msg {
@@ -102,7 +102,7 @@ func (m *Model) watch() tea.Cmd {
 	}
 }
 
-// second updates the ages every second.
+// second returns a command that updates the displayed ages every second.
 func (m *Model) second() tea.Cmd {
 	return tea.Every(time.Second, func(t time.Time) tea.Msg { return secondMsg(t) })
 }
@@ -155,7 +155,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, tea.Batch(cmd, m.spin())
 }
 
-// spin turns the spinner while requests are running.
+// spin schedules the next turn of the spinner, if the view waits for something.
 func (m *Model) spin() tea.Cmd {
 	if m.spinning || m.pending <= 0 && !m.waits() {
 		return nil
@@ -164,13 +164,13 @@ func (m *Model) spin() tea.Cmd {
 	return tea.Tick(200*time.Millisecond, func(t time.Time) tea.Msg { return spinMsg(t) })
 }
 
-// waits reports whether the page waits for the first line of a text, or for the first model.
+// waits reports whether the page waits for the first line of a text, or for sources that haven't responded.
 func (m *Model) waits() bool {
 	p, ok := m.page().(*textPage)
 	return m.cluster == nil || m.cluster.Loading() || ok && !p.ended && len(p.lines) == 0
 }
 
-// take shows a new model.
+// take stores and shows a new model.
 func (m *Model) take(c *status.Cluster) tea.Cmd {
 	first := m.cluster == nil
 	m.cluster, m.seen = c, c
@@ -180,7 +180,7 @@ func (m *Model) take(c *status.Cluster) tea.Cmd {
 	return m.refresh()
 }
 
-// refresh updates the page on top; those below are updated when they are shown again.
+// refresh updates the page on top. The pages below are updated when they are shown again.
 func (m *Model) refresh() tea.Cmd {
 	if p := m.page(); p != nil && m.cluster != nil {
 		return m.apply(p.refresh(&m.env))
@@ -195,7 +195,7 @@ func (m *Model) page() page {
 	return m.stack[len(m.stack)-1]
 }
 
-// show opens a screen, in its last state.
+// show opens a screen in its last state and closes all other pages.
 func (m *Model) show(i int) tea.Cmd {
 	for len(m.stack) > 1 {
 		m.drop()
@@ -207,7 +207,7 @@ func (m *Model) show(i int) tea.Cmd {
 	return m.refresh()
 }
 
-// drop leaves the page on top.
+// drop closes the page on top.
 func (m *Model) drop() {
 	if c, ok := m.page().(closed); ok {
 		c.close()
@@ -238,7 +238,7 @@ func (m *Model) apply(e effect) tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// finish reports the end of an action.
+// finish shows the result of an action as a notice.
 func (m *Model) finish(f done) {
 	switch {
 	case f.err != nil:
@@ -253,8 +253,7 @@ func (m *Model) finish(f done) {
 	}
 }
 
-// news passes lines to the page that shows them. If the page of a work is no longer open, the end of the work is
-// reported in a notice.
+// news passes lines to the page that shows them. If the page of an action is no longer open, a notice reports the end of the action.
 func (m *Model) news(n news) tea.Cmd {
 	for _, p := range m.stack {
 		t, ok := p.(*textPage)

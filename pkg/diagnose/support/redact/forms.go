@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// shortestEncoded is the minimum length of a piece of an encoding: shorter pieces are too likely to be unrelated text.
+// shortestEncoded is the minimum length of a piece of an encoded secret. Shorter pieces are too likely to match unrelated text.
 const shortestEncoded = 8
 
-// forms returns a value in the notations that programs use for values, except base64.
+// forms returns a value in the notations that programs use for strings, except base64.
 func forms(value string) []string {
 	out := []string{
 		value, quotedJSON(value, true), quotedJSON(value, false),
@@ -42,12 +42,11 @@ func quotedJSON(value string, html bool) string {
 
 var escape = regexp.MustCompile(`%[0-9A-F]{2}`)
 
-// lowerEscapes replaces %2F with %2f.
+// lowerEscapes changes percent escapes to lower case: %2F becomes %2f.
 func lowerEscapes(s string) string { return escape.ReplaceAllStringFunc(s, strings.ToLower) }
 
-// inBase64 returns the forms of a value in base64, alone or within a longer text: three, by its position in that
-// text, and each in both alphabets. Characters that also depend on the text before and after the value are
-// omitted.
+// inBase64 returns the forms of a value in base64, alone or within a longer text. There are three forms in each of the two alphabets, depending on
+// the position of the value in the text. Characters that also depend on the text before and after the value are omitted.
 func inBase64(value string) []string {
 	var out []string
 	for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
@@ -69,7 +68,7 @@ func inBase64(value string) []string {
 	return out
 }
 
-// lines splits an encoding into lines as programs do, 64 or 76 characters wide.
+// lines splits an encoded value into lines of 64 or 76 characters, as programs do.
 func lines(whole string) []string {
 	var out []string
 	for _, width := range []int{64, 76} {

@@ -1,6 +1,6 @@
 // Package redact removes secrets from text that passes through it.
-// In: the known secrets, and a stream of bytes. Out: the same stream with a mark in place of each secret: of known secrets in every usual encoding,
-// and of any text that looks like a secret.
+// In: the known secrets, and a stream of bytes. Out: the same stream with a mark in place of each secret. It finds known secrets in every usual
+// encoding, and text that looks like a secret.
 package redact
 
 import (
@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Kinds of redacted text; a mark names one.
+// Kinds of redacted text. Each mark contains the name of a kind.
 const (
 	Configuration = "configuration"     // a secret of the four files
 	Secret        = "kubernetes-secret" // a value of a Secret in the cluster
@@ -24,7 +24,7 @@ const (
 	Password      = "password" // a value after password, secret, token and the like
 )
 
-// kinds returns all kinds. No pattern contains a bracket: see Builder.Add.
+// kinds returns the names of all kinds. They contain no brackets, so that Builder.Add can compare parts of marks with secrets.
 func kinds() []string {
 	return []string{Configuration, Secret, Credential, Environment, PrivateKey, Authorization, URLPassword, JWT, Token, Password}
 }
@@ -34,14 +34,13 @@ const (
 	markEnd   = "]"
 )
 
-// Mark returns the mark that replaces text of that kind.
+// Mark returns the mark that replaces secrets of a kind.
 func Mark(kind string) string { return markStart + kind + markEnd }
 
-// Shortest is the minimum length in bytes of secrets that are searched for: replacing every "ab" would only
-// hide the text around it.
+// Shortest is the minimum length in bytes of secrets that are searched for. If every "ab" was replaced, readers would lose other text.
 const Shortest = 4
 
-// Builder collects secrets.
+// Builder collects secrets and returns a Set of their patterns.
 type Builder struct {
 	seen     map[string]bool
 	patterns []pattern
@@ -50,12 +49,12 @@ type Builder struct {
 type pattern struct {
 	text []byte
 	kind string
-	// inside marks a piece of base64: characters next to it also contain a few bits of the secret.
+	// inside marks a piece of base64 whose neighboring characters also contain a few bits of the secret.
 	inside bool
 }
 
-// Add adds a secret, in all of its forms and line by line. It returns false if the secret can't be searched for, because
-// it is too short or is part of a mark.
+// Add adds a secret in all of its forms, and each line of the secret. It returns false if the secret can't be searched for, because it is too short
+// or is part of a mark.
 func (b *Builder) Add(kind, value string) bool {
 	if b.seen == nil {
 		b.seen = map[string]bool{}
@@ -87,7 +86,7 @@ func (b *Builder) allForms(kind, value string) {
 	}
 }
 
-// isArmour reports whether a line is the first or the last line of a key, which all keys share.
+// isArmour reports whether a line is the first or the last line of a key in PEM. Such lines are the same in all keys.
 func isArmour(line string) bool {
 	return strings.HasPrefix(line, "-----BEGIN ") || strings.HasPrefix(line, "-----END ")
 }
@@ -104,7 +103,7 @@ func searchable(value string) bool {
 	return !strings.Contains(value, markStart)
 }
 
-// chunk is the length in bytes into which longer strings are split; the last piece may be longer.
+// chunk is the length in bytes of the pieces into which longer patterns are split. The last piece may be longer.
 const (
 	chunk     = 512
 	remainder = 16
@@ -125,8 +124,8 @@ func (b *Builder) one(kind, text string, inside bool) {
 	}
 	b.seen[text] = true
 	b.patterns = append(b.patterns, pattern{[]byte(text), kind, inside})
-	// A mark must not complete a secret in the text next to it: a secret that ends with the beginning of a mark also matches without
-	// that end, and vice versa.
+	// A mark must not complete a secret in the text next to the mark. If a secret ends with the beginning of a mark, it must also be found without
+	// this end. If it begins with the end of a mark, it must also be found without this beginning.
 	for n := 1; n < len(markStart) && n < len(text); n++ {
 		if strings.HasSuffix(text, markStart[:n]) {
 			b.one(kind, text[:len(text)-n], inside)
@@ -146,8 +145,7 @@ func (b *Builder) one(kind, text string, inside bool) {
 
 // Set is a set of patterns. It is immutable, and safe for concurrent use.
 type Set struct {
-	// likely has a bit for each hash of the first four bytes of a pattern. One lookup rules out most
-	// positions of a text.
+	// likely has a bit for each hash of the first four bytes of a pattern. One lookup excludes most positions of a text.
 	likely  [1 << 10]uint64
 	byStart map[uint32][]pattern // the longest first
 	count   int
@@ -170,8 +168,8 @@ func (b *Builder) Set() *Set {
 
 func hash(k uint32) uint32 { return k * 2654435761 >> 16 }
 
-// span is a secret in a text. The bytes from cutFrom to cutTo are replaced. The bytes from `from` to `to` are the match, which may be longer, such as a
-// URL with a password.
+// span is a secret in a text. The bytes from cutFrom to cutTo are replaced. The bytes between `from` and `to` are the match, which may be longer.
+// For example, the match of a password in a URL is the whole URL.
 type span struct {
 	from, to       int
 	cutFrom, cutTo int
@@ -179,7 +177,7 @@ type span struct {
 	goesOn         bool // it may continue after the text
 }
 
-// known finds the known secrets in a text.
+// known adds the known secrets in a text to spans.
 func (s *Set) known(text []byte, spans []span) []span {
 	for i := 0; i+Shortest <= len(text); i++ {
 		k := binary.LittleEndian.Uint32(text[i:])
@@ -203,7 +201,7 @@ func (s *Set) known(text []byte, spans []span) []span {
 	return spans
 }
 
-// find finds all parts to replace, in order of their positions, and merges overlapping parts.
+// find returns all spans of a text to replace, sorted by position. It merges overlapping spans.
 func (s *Set) find(text []byte) []span {
 	spans := shapes(text, s.known(text, nil))
 	slices.SortStableFunc(spans, func(a, b span) int { return a.cutFrom - b.cutFrom })

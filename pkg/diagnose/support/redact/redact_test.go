@@ -51,7 +51,7 @@ func TestAKnownSecretIsFoundInEveryEncoding(t *testing.T) {
 	}
 }
 
-// Characters of base64 beside a secret have some of its bits.
+// The base64 characters next to a secret contain some bits of the secret.
 func TestWhatIsLeftOfBase64AroundASecretTellsNothingOfIt(t *testing.T) {
 	for before := range 3 {
 		for after := range 3 {
@@ -154,7 +154,7 @@ func TestShapesOfSecretsAreFound(t *testing.T) {
 		"AAAA\nBBBB\n-----END RSA PRIVATE KEY-----\nrest":                          "[redacted:private-key]\nrest",
 		"k: LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0tCk1JSUU= x":                        "k: [redacted:private-key] x",
 		`"-----BEGIN EC PRIVATE KEY-----\nMI==\n-----END EC PRIVATE KEY-----\n" x`: `"[redacted:private-key]\n" x`,
-		// These aren't secrets.
+		// These texts aren't secrets.
 		"secretName: pai-credentials": "secretName: pai-credentials", `"automountServiceAccountToken": false,`: `"automountServiceAccountToken": false,`,
 		"#  ## Secret: kept apart": "#  ## Secret: kept apart", `"token": 3, "authorization": 12`: `"token": 3, "authorization": 12`, "password: ********": "password: ********", `"secret": {"secretName": "x"}`: `"secret": {"secretName": "x"}`, "secret: null": "secret: null",
 		"MountVolume failed: secret \"foo\" not found": "MountVolume failed: secret \"foo\" not found", "basic authentication": "basic authentication",

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// shapes finds text that looks like a secret.
+// shapes adds text that looks like a secret to spans.
 func shapes(text []byte, spans []span) []span {
 	lower := bytes.ToLower(text)
 	if len(lower) != len(text) { // the lower case of some letters has another length
@@ -29,7 +29,7 @@ func lowerASCII(text []byte) []byte {
 	return out
 }
 
-// each calls visit with the positions of a word in a text.
+// each calls visit with each position of a word in a text.
 func each(text []byte, word string, visit func(at int)) {
 	for at := 0; ; {
 		i := bytes.Index(text[at:], []byte(word))
@@ -41,7 +41,7 @@ func each(text []byte, word string, visit func(at int)) {
 	}
 }
 
-// keyLength limits the size of a private key in bytes, with the prefixes that loggers put before each of its lines.
+// keyLength is the maximum length of a private key in bytes, including prefixes that loggers put before each line of the key.
 const keyLength = 32 << 10
 
 const (
@@ -51,8 +51,8 @@ const (
 	maxName  = 40 // of "ENCRYPTED " and the like before keyName
 )
 
-// privateKeys finds keys in PEM: the text between their first and last lines, and if a log was truncated within a key, the rest of the key. In
-// base64 they are recognised by their beginning.
+// privateKeys finds private keys in PEM, which are the text between their first and last lines. If a log was truncated within a key, it finds the
+// rest of the key. If a whole key is encoded in base64, privateKeys recognizes the beginning.
 func privateKeys(text []byte, spans []span) []span {
 	done := 0
 	each(text, keyName, func(at int) {
@@ -90,7 +90,7 @@ func privateKeys(text []byte, spans []span) []span {
 	return spans
 }
 
-// endOfKey returns the end of a key that began before at, and whether its last line was found.
+// endOfKey returns the end of a key that began before at, and reports whether it found the key's last line.
 func endOfKey(text []byte, at int) (to int, whole bool) {
 	rest := text[at:min(at+keyLength, len(text))]
 	if i := bytes.Index(rest, []byte(keyEnd)); i >= 0 {
@@ -105,7 +105,7 @@ func endOfKey(text []byte, at int) (to int, whole bool) {
 	return to, false
 }
 
-// isKeyText reports whether a byte may be part of a key: base64, and ends of lines, including escaped ends.
+// isKeyText reports whether a byte may be part of a key. Such bytes are base64, spaces and ends of lines, including escaped ends.
 func isKeyText(c byte) bool {
 	return isBase64(c) || strings.IndexByte("=\n\r\t \\", c) >= 0
 }
@@ -118,7 +118,7 @@ func isAlnum(c byte) bool {
 
 func isWord(c byte) bool { return isAlnum(c) || c == '_' || c == '-' }
 
-// secretNames returns the suffixes of names of secrets, in lower case.
+// secretNames returns the ends of names that are names of secrets, in lower case.
 func secretNames() []string {
 	return []string{
 		"password", "passwd", "passphrase", "secret", "token", "api_key", "api-key", "apikey", "access_key", "access-key", "accesskey",
@@ -127,7 +127,7 @@ func secretNames() []string {
 	}
 }
 
-// IsSecretName reports whether a name is the name of a secret.
+// IsSecretName reports whether a name looks like the name of a secret.
 func IsSecretName(name string) bool {
 	name = strings.TrimRight(strings.ToLower(name), "0123456789")
 	for _, w := range secretNames() {
@@ -150,7 +150,7 @@ func assignments(text, lower []byte, spans []span) []span {
 	return spans
 }
 
-// maxKey limits the name before its last word.
+// maxKey is the maximum length of a name before its last word.
 const maxKey = 64
 
 func assignment(text []byte, at, end int) (span, bool) {
@@ -188,14 +188,14 @@ func assignment(text []byte, at, end int) (span, bool) {
 	return value(text, from, blanks(text, i), atLineStart)
 }
 
-// isExplained reports whether a line is the comment that marks a secret field in the configuration files. It begins with
-// "## Secret: ".
+// isExplained reports whether a position is in the comment that marks a secret field in the configuration files. This comment begins with "##
+// Secret: ".
 func isExplained(text []byte, from, end int) bool {
 	const before = "## "
 	return from >= len(before) && string(text[from-len(before):from]) == before && string(text[from:end]) == "Secret"
 }
 
-// isCount reports whether a number in JSON follows a quoted name that ends at a position: {"token": 3}.
+// isCount reports whether a quoted name that ends at end is followed by a number in JSON, as in {"token": 3}.
 func isCount(text []byte, end int) bool {
 	named := afterQuote(text, end)
 	i := blanks(text, named)
@@ -206,7 +206,7 @@ func isCount(text []byte, end int) bool {
 	return i < len(text) && text[i] >= '0' && text[i] <= '9'
 }
 
-// startsLine reports whether a name is preceded only by YAML's markers in its line.
+// startsLine reports whether only markers of YAML precede a name on its line.
 func startsLine(text []byte, at int) bool {
 	for at > 0 && strings.IndexByte(" \t-'\"", text[at-1]) >= 0 {
 		at--
@@ -214,13 +214,13 @@ func startsLine(text []byte, at int) bool {
 	return at == 0 || text[at-1] == '\n'
 }
 
-// afterQuote skips the quote that ends a name, escaped or not.
+// afterQuote returns the position after the quote that ends a name. The quote may be escaped.
 func afterQuote(text []byte, i int) int {
 	_, i = quote(text, i)
 	return i
 }
 
-// quote reads a quote with the backslashes before it, or returns "".
+// quote returns a quote together with the backslashes before it, and the position after it. If there is no quote, it returns "".
 func quote(text []byte, i int) (string, int) {
 	end := i
 	for end < len(text) && text[end] == '\\' && end-i < 8 {
@@ -239,7 +239,7 @@ func blanks(text []byte, i int) int {
 	return i
 }
 
-// value finds the assigned value, from i on. line means that it may extend to the end of its line.
+// value finds the value that begins at i. line means that the value may extend to the end of its line.
 func value(text []byte, from, i int, line bool) (span, bool) {
 	q, start := quote(text, i)
 	to := start
@@ -263,7 +263,7 @@ func value(text []byte, from, i int, line bool) (span, bool) {
 	return span{from: from, to: to, cutFrom: start, cutTo: to, kind: Password, goesOn: true}, true
 }
 
-// closing finds the quote that ends a text in such quotes. If it is missing, the text ends with its line.
+// closing returns the position of the quote that ends a text which began with the quote q. If this quote is missing, the text ends with its line.
 func closing(text []byte, i int, q string) int {
 	mark := q[len(q)-1]
 	for n := 0; i < len(text) && text[i] != '\n'; i++ {
@@ -281,7 +281,7 @@ func closing(text []byte, i int, q string) int {
 	return i
 }
 
-// block finds the lines of a YAML text that belong to a key: the lines with more indentation.
+// block finds the lines of a YAML block text that belong to a key. These lines have more indentation than the key.
 func block(text []byte, key, i int) (start, to int) {
 	begin := bytes.LastIndexByte(text[:key], '\n') + 1
 	start = min(endOfLine(text, i)+1, len(text))
@@ -307,7 +307,7 @@ func endOfLine(text []byte, i int) int {
 	return len(text)
 }
 
-// endsValue reports whether a value without quotes ends before i.
+// endsValue reports whether an unquoted value ends before i.
 func endsValue(text []byte, i int) bool {
 	c := text[i]
 	if c <= ' ' || strings.IndexByte("\"'&`", c) >= 0 {
@@ -322,7 +322,7 @@ func endsValue(text []byte, i int) bool {
 	return i+1 == len(text) || text[i+1] <= ' ' || strings.IndexByte("\"'`,;)}]\\", text[i+1]) >= 0
 }
 
-// isSecretValue reports whether a text is a value, and not a word that only reports whether a value is set.
+// isSecretValue reports whether a text may be a secret value. Words such as true or none are not, because they only show whether a value is set.
 func isSecretValue(v string) bool {
 	v = strings.TrimSpace(v)
 	switch strings.ToLower(strings.Trim(v, `"',`)) {
@@ -332,7 +332,7 @@ func isSecretValue(v string) bool {
 	return strings.Trim(v, "*") != "" && !strings.HasPrefix(v, markStart)
 }
 
-// headers finds the values of Authorization, and the tokens after Bearer and Basic.
+// headers finds the values of Authorization headers, and the tokens after Bearer and Basic.
 func headers(text, lower []byte, spans []span) []span {
 	each(lower, "authorization", func(at int) {
 		end := at + len("authorization")
@@ -362,7 +362,7 @@ func headers(text, lower []byte, spans []span) []span {
 			for to < len(text) && (isWord(text[to]) || strings.IndexByte(".~+/=", text[to]) >= 0) {
 				to++
 			}
-			// "basic authentication" is not a token.
+			// Words such as "authentication" after "basic" are not tokens.
 			if word := text[start:to]; len(word) >= 20 || len(word) >= 8 && bytes.ContainsAny(word, "0123456789+/=") {
 				spans = append(spans, span{from: at, to: to, cutFrom: start, cutTo: to, kind: Authorization, goesOn: true})
 			}
@@ -371,10 +371,10 @@ func headers(text, lower []byte, spans []span) []span {
 	return spans
 }
 
-// maxLogin limits user and password in an address.
+// maxLogin is the maximum length of the user and the password in a URL.
 const maxLogin = 1024
 
-// logins finds passwords in addresses: scheme://user:password@host. A user name without a password may be a token.
+// logins finds passwords in URLs of the form scheme://user:password@host. A long user name without a password counts as a token.
 func logins(text []byte, spans []span) []span {
 	each(text, "://", func(at int) {
 		start := at + len("://")
@@ -397,7 +397,7 @@ func logins(text []byte, spans []span) []span {
 	return spans
 }
 
-// webTokens finds JSON web tokens: two or three parts in base64; the first two are JSON.
+// webTokens finds JSON web tokens, which consist of two or three parts in base64. The first two parts encode JSON.
 func webTokens(text []byte, spans []span) []span {
 	done := 0
 	each(text, "eyJ", func(at int) {
@@ -427,8 +427,8 @@ func webTokens(text []byte, spans []span) []span {
 	return spans
 }
 
-// tokenShapes returns the prefixes of tokens of well-known services, and the minimum number of letters, digits, _
-// and - in the token. Sources: the services' own documentation of their formats.
+// tokenShapes returns the prefixes of tokens of well-known services, and the minimum length of each token. Tokens consist of letters, digits, _ and
+// -. The sources are the services' own descriptions of their formats.
 func tokenShapes() map[string]int {
 	return map[string]int{
 		"AKIA": 20, "ASIA": 20, // AWS

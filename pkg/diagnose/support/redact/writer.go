@@ -3,30 +3,30 @@ package redact
 import "io"
 
 const (
-	// window is how many bytes of a stream are searched at a time. ahead is how many of them are kept for the
-	// next search, so that a secret that begins before is found up to its end.
+	// window is how many bytes of a stream are searched at a time. ahead is how many of these bytes are kept for the next search, so that secrets
+	// across the boundary are found completely.
 	window = 128 << 10
 	ahead  = 48 << 10
 )
 
-// Writer writes a stream without its secrets.
+// Writer passes on a stream without its secrets.
 type Writer struct {
 	set    *Set
 	w      io.Writer
 	buf    []byte
 	counts map[string]int
-	// eating means that a secret longer than the window has begun. It ends with its line.
+	// eating means that the stream is inside a secret that is longer than the window. The secret ends at the end of its line.
 	eating bool
 	err    error
 }
 
-// Writer returns a writer to w. Close writes the rest, and leaves w open.
+// Writer returns a Writer that writes to w. Closing it writes the rest of the stream, but doesn't close w.
 func (s *Set) Writer(w io.Writer) *Writer { return &Writer{set: s, w: w, counts: map[string]int{}} }
 
-// Counts returns the number of replacements so far, by kind.
+// Counts returns the number of replaced secrets so far, by kind.
 func (w *Writer) Counts() map[string]int { return w.counts }
 
-// Write writes a part of the stream. Secrets may span parts.
+// Write writes a part of the stream. Secrets may extend over several parts.
 func (w *Writer) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0 && w.err == nil; {
 		n := min(len(rest), window-len(w.buf))
@@ -42,7 +42,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close writes the rest.
+// Close writes the rest of the stream.
 func (w *Writer) Close() error {
 	if w.err == nil {
 		w.process(true)
@@ -50,7 +50,7 @@ func (w *Writer) Close() error {
 	return w.err
 }
 
-// process writes the part of the buffer that is safe to write: all of it at the end.
+// process writes the part of the buffer in which all secrets are known. At the end of the stream, this is the whole buffer.
 func (w *Writer) process(end bool) {
 	if w.eating {
 		w.eat()
@@ -59,7 +59,7 @@ func (w *Writer) process(end bool) {
 	limit := len(w.buf)
 	if !end {
 		limit = max(limit-ahead, 0)
-		// If a secret begins before the limit, process the text up to the secret's end, including all text that identified the secret.
+		// If a secret begins before the limit, also process the text up to the secret's end, and all text that shows that it is a secret.
 		for before := -1; before != limit; {
 			before = limit
 			for _, s := range spans {
@@ -87,7 +87,7 @@ func (w *Writer) process(end bool) {
 	w.buf = append(w.buf[:0], w.buf[at:]...)
 }
 
-// eat drops the rest of a secret.
+// eat drops the rest of a long secret up to the end of its line.
 func (w *Writer) eat() {
 	for i, c := range w.buf {
 		if c == '\n' {

@@ -1,5 +1,5 @@
 // Package fetch fetches upstream charts.
-// In: a reference: oci://, a chart repository, a URL, a path. Out: the chart, checked against its digest and version. Fetched charts are
+// In: a reference, which is oci://, a chart repository, a URL or a path. Out: the chart, checked against its digest and version. Fetched charts are
 // cached, so that a second start needs no network.
 package fetch
 
@@ -22,34 +22,34 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// Limits of a server's response. Helm's loader limits an unpacked archive: 100 MiB in all, 5 MiB a file.
+// Limits of a server's response. Helm's loader limits the unpacked archive to 100 MiB, and each of its files to 5 MiB.
 const (
 	maxArchive = 32 << 20
 	maxIndex   = 64 << 20
 )
 
-// defaultTimeout is the timeout for downloading one chart.
+// defaultTimeout is the default of Options.Timeout.
 const defaultTimeout = 2 * time.Minute
 
-// Options define the sources of charts other than the network.
+// Options defines where charts are found, and how they are downloaded.
 type Options struct {
-	// Cache is the folder for fetched charts; "" means the folder paictl/charts in the user's cache.
+	// Cache is the folder for fetched charts. If it is "", the folder paictl/charts in the user's cache folder is used.
 	Cache string
-	// Bundle is a bundle's folder, or "": an archive in its folder charts is used if it has the required digest.
+	// Bundle is the folder of a bundle, or "". If the bundle's folder charts contains an archive with the required digest, this archive is used.
 	Bundle string
-	// Registry is cluster.docker-registry; its login is used for its host.
+	// Registry is cluster.docker-registry. Its login is used for its host.
 	Registry  config.DockerRegistry
 	Transport http.RoundTripper // nil means http.DefaultTransport
 	Timeout   time.Duration     // the timeout of one chart; 0 means two minutes
 }
 
-// Fetcher fetches upstream charts. It may be used by several goroutines.
+// Fetcher fetches upstream charts. It is safe for concurrent use.
 type Fetcher struct {
 	Options
 	cache cache
 }
 
-// New returns a fetcher.
+// New returns a fetcher. Unset options get their defaults.
 func New(o Options) *Fetcher {
 	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
 	if o.Transport == nil {
@@ -58,7 +58,7 @@ func New(o Options) *Fetcher {
 	return &Fetcher{Options: o, cache: newCache(o.Cache)}
 }
 
-// Fetch returns the chart of a reference.
+// Fetch returns the chart of a reference, from this machine, the cache, the bundle or the network.
 func (f *Fetcher) Fetch(ctx context.Context, ref catalogue.ChartRef) (*chart.Chart, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.Timeout)
 	defer cancel()
@@ -88,7 +88,7 @@ func (f *Fetcher) download(ctx context.Context, ref catalogue.ChartRef) ([]byte,
 	return f.fromServer(ctx, ref)
 }
 
-// checked returns an error if a chart isn't the requested one, or can't be used.
+// checked returns an error if err is set, if the chart isn't the requested chart, or if the chart can't be installed.
 func checked(c *chart.Chart, ref catalogue.ChartRef, err error) (*chart.Chart, error) {
 	switch {
 	case err != nil:

@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// fromRegistry pulls a chart from an OCI registry. It doesn't use Helm's client, which can't be cancelled, has no limits, and uses
+// fromRegistry pulls a chart from an OCI registry. It doesn't use Helm's client, because that client can't be canceled, has no limits, and uses
 // plain HTTP if TLS fails.
 func (f *Fetcher) fromRegistry(ctx context.Context, ref catalogue.ChartRef, repository string) ([]byte, error) {
 	plain := plainHost(ref)
@@ -50,7 +50,7 @@ func (f *Fetcher) fromRegistry(ctx context.Context, ref catalogue.ChartRef, repo
 	if err != nil {
 		return nil, err
 	}
-	// Helm shows the digest of the manifest, and sha256sum shows the digest of the archive: both are accepted.
+	// Helm shows the digest of the manifest, and sha256sum shows the digest of the archive. Both digests are accepted.
 	if ref.Digest != "" && ref.Digest != got.Digest.String() && ref.Digest != layer.Digest.String() {
 		return nil, wrongDigest(ref, layer.Digest.String())
 	}
@@ -87,7 +87,7 @@ func pullLayer(ref name.Digest, options []remote.Option) ([]byte, error) {
 	return readLimited(r, maxArchive)
 }
 
-// withVersions adds the existing versions to the error if the requested version doesn't exist.
+// withVersions returns an error that lists the existing versions if the requested version doesn't exist. Otherwise it returns err.
 func withVersions(err error, repo name.Repository, ref catalogue.ChartRef, options []remote.Option) error {
 	if statusOf(err) != http.StatusNotFound || ref.Version == "" {
 		return err
@@ -102,7 +102,7 @@ func withVersions(err error, repo name.Repository, ref catalogue.ChartRef, optio
 	return noVersion(ref.Version, tags)
 }
 
-// noVersion lists up to eight existing versions, newest first.
+// noVersion returns an error for a version that doesn't exist. Its remedy lists up to eight existing versions, the newest first.
 func noVersion(version string, there []string) error {
 	const most = 8
 	sortVersions(there)
@@ -113,7 +113,7 @@ func noVersion(version string, there []string) error {
 	return hint.Errorf("the versions are "+strings.Join(slices.Compact(there), ", ")+more, "there is no version %s", version)
 }
 
-// logins returns the configuration's login for its own registry, and the logins of docker and podman for other registries.
+// logins holds the login from the configuration for its registry. For other registries it uses the logins of docker and podman.
 type logins struct{ own config.DockerRegistry }
 
 // Resolve implements authn.Keychain.
@@ -124,7 +124,7 @@ func (l logins) Resolve(r authn.Resource) (authn.Authenticator, error) {
 	return authn.DefaultKeychain.Resolve(r)
 }
 
-// registryHost returns the name of a registry for the library: docker.io has two names.
+// registryHost returns the name that the library uses for a registry, because docker.io has two names.
 func registryHost(domain string) string {
 	if r, err := name.NewRegistry(domain); err == nil {
 		return r.RegistryStr()
@@ -132,5 +132,5 @@ func registryHost(domain string) string {
 	return domain
 }
 
-// sameHost reports whether a URL leads to the registry of the configuration.
+// sameHost reports whether a URL leads to the registry in the configuration, and whether the configuration has a login for it.
 func (l logins) sameHost(u *url.URL) bool { return l.own.Username != "" && u.Host == l.own.Domain }

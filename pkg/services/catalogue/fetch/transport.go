@@ -15,8 +15,8 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// guarded blocks all requests without TLS to other machines: of an address, a redirect, or a library that falls back to plain HTTP.
-// A reference may allow one host, which then gets no password.
+// guarded rejects all requests to other machines without TLS, whether they come from the address, from a redirect, or from a library that falls back
+// to plain HTTP. A reference may allow one host without TLS, to which no password is sent.
 type guarded struct {
 	base  http.RoundTripper
 	plain string // host:port that may be used without TLS
@@ -42,7 +42,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// plainHost returns the host that a reference allows plain HTTP for, or "". Its data is checked against the digest.
+// plainHost returns the host to which a reference allows plain HTTP, or "". The data of this host is checked against the digest.
 func plainHost(ref catalogue.ChartRef) string {
 	u, err := url.Parse(ref.Chart)
 	if err != nil || ref.Digest == "" || u.Scheme == "https" || u.Scheme == "oci" && !ref.PlainHTTP {
@@ -51,7 +51,7 @@ func plainHost(ref catalogue.ChartRef) string {
 	return u.Host
 }
 
-// statusError is an unexpected status of a response.
+// statusError is the error for a response with an unexpected status.
 type statusError struct {
 	url  string
 	code int
@@ -61,7 +61,7 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("%s answers %d %s", e.url, e.code, http.StatusText(e.code))
 }
 
-// readLimited reads all data, and returns an error if there is more than limit.
+// readLimited reads all data. It returns an error if the data has more than limit bytes.
 func readLimited(r io.Reader, limit int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {
@@ -73,7 +73,7 @@ func readLimited(r io.Reader, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// explain adds a remedy to an error of the network.
+// explain adds a remedy to an error of fetching a chart.
 func explain(err error, ref catalogue.ChartRef) error {
 	err = fmt.Errorf("fetch %s: %w", ref.Chart, err)
 	if hint.Of(err) != "" || errors.Is(err, context.Canceled) {
