@@ -12,16 +12,16 @@ var jobs embed.FS
 
 // Template is a job file that every cluster offers as a job template.
 type Template struct {
-	// Name is the name of the job in the file, too. Summary is one line.
+	// Name is the name of the template, and the name of the job in the file. Summary is one line.
 	Name, Summary string
 	// Category is one word: start, data, training, tools or serving.
 	Category string
 	Tags     []string
-	// Job is the job file. A secret that the user has to choose is masked.
+	// Job is the job file. Secrets that the user must choose are masked.
 	Job string
 }
 
-// Templates returns the catalogue of job templates, in the order for beginners.
+// Templates returns the catalogue of job templates. The templates for beginners come first.
 func Templates() ([]Template, error) {
 	list := []struct {
 		file, category string

@@ -29,10 +29,10 @@ func catalogue(t *testing.T) []examples.Template {
 	return all
 }
 
-// awkward is a secret of characters that mean something to a shell, to YAML or to the runtime.
+// awkward is a secret that contains characters with a special meaning for a shell, for YAML or for the runtime.
 const awkward = `open<sesame>&"$HOME"'s %#4711`
 
-// unmasked returns a job file with a secret in place of each mask, as a person writes it.
+// unmasked replaces each mask in a job file with a secret, as a person does.
 func unmasked(text string) string {
 	return strings.ReplaceAll(text, `"`+protocol.Masked+`"`, `'`+strings.ReplaceAll(awkward, "'", "''")+`'`)
 }
@@ -54,10 +54,10 @@ func TestEachTemplateSaysWhatItIs(t *testing.T) {
 	}
 }
 
-// pinned is an image with its registry and a tag that isn't moved with each release.
+// pinned matches an image with a registry, and with a tag that doesn't move to another image with each release.
 var pinned = regexp.MustCompile(`^[a-z0-9.-]+\.[a-z]+/[a-z0-9./-]+:[A-Za-z0-9._-]*\d[A-Za-z0-9._-]*$`)
 
-// Secrets belong to the person who submits the job: a fixed one would be everyone's.
+// Secrets belong to the person who submits the job. If a template contained a fixed secret, all users would have the same secret.
 func TestATemplateHasNoSecretsAndNoMovingImages(t *testing.T) {
 	for _, one := range catalogue(t) {
 		var file struct {
@@ -76,7 +76,7 @@ func TestATemplateHasNoSecretsAndNoMovingImages(t *testing.T) {
 	}
 }
 
-// facts returns the facts of a cluster that a submission compares with a job.
+// facts returns the facts about a cluster with which a submission compares a job.
 func facts() render.Cluster {
 	return render.Cluster{
 		RuntimeImage: "registry.example.com/pai-runtime:v1", SchedulerName: "pai-scheduler", NodeLabels: map[string]string{"pai-worker": "true"}, PeersURL: "http://job-controller/v1/peers",
@@ -86,13 +86,13 @@ func facts() render.Cluster {
 	}
 }
 
-// made is a job as a submission makes it.
+// made is a job in the form that a submission creates.
 type made struct {
 	framework *v1.Framework
 	spec      *spec.Spec
 }
 
-// submitted makes the objects of a job, as a submission does. Neither the file nor the cluster gives reason for a warning.
+// submitted creates the objects of a job as a submission does. Neither the file nor the cluster may cause a warning.
 func submitted(t *testing.T, text string) made {
 	t.Helper()
 	j, findings := protocol.Parse("job.yaml", []byte(text))
@@ -104,7 +104,7 @@ func submitted(t *testing.T, text string) made {
 	return made{objects.Framework, decoded}
 }
 
-// other returns another value of a parameter.
+// other returns another value for a parameter with the given value.
 func other(value string) string {
 	if regexp.MustCompile(`^[\d. ]+$`).MatchString(value) {
 		return "7"
@@ -144,7 +144,7 @@ func TestEachTemplateIsSubmittedWithItsValuesAndWithOthers(t *testing.T) {
 	}
 }
 
-// checkSyntax has bash read commands without running them.
+// checkSyntax checks the syntax of commands with bash, without running the commands.
 func checkSyntax(t *testing.T, commands string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "bash", "-n")
@@ -154,22 +154,21 @@ func checkSyntax(t *testing.T, commands string) {
 }
 
 var (
-	// heredoc matches a here-document in the commands, in which the shell replaces nothing. In the catalogue's commands, each of them ends with
-	// END.
+	// heredoc matches a here-document in which the shell replaces no variables. All here-documents in the commands of the catalogue end with END.
 	heredoc = regexp.MustCompile(`(?s)<<'END'\n.*?\nEND\n`)
-	// inPython and inShell are how programs and commands read variables; inArithmetic is the inside of ((…)).
+	// inPython, inShell and inArithmetic match uses of variables: in Python programs, in commands, and within ((…)).
 	inPython     = regexp.MustCompile(`os\.(?:environ\[|environ\.get\(|getenv\()"(\w+)"|os\.environ\[(name)\]`)
 	inShell      = regexp.MustCompile(`\$\{?([A-Za-z_]\w*)`)
 	inArithmetic = regexp.MustCompile(`(?s)\(\((.*?)\)\)`)
 	name         = regexp.MustCompile(`\b[A-Za-z_]\w*`)
-	// capitals is a name of a variable as a text, as in ("RANK", "WORLD_SIZE").
+	// capitals matches the name of a variable in a string, as in ("RANK", "WORLD_SIZE").
 	capitals = regexp.MustCompile(`"([A-Z]+(?:_[A-Z]+)*)"`)
-	// assigned is how commands set variables: name=, export name=, read name name.
+	// assigned and readInto match commands that set variables: name=, export name=, read name name.
 	assigned = regexp.MustCompile(`(?m)(?:^|[\s;(])([A-Za-z_]\w*)=`)
 	readInto = regexp.MustCompile(`\bread((?: +-?\w+)+)`)
 )
 
-// reads returns the variables that commands read and don't set, sorted.
+// reads returns the variables that commands read but don't set, in sorted order.
 func reads(commands string) []string {
 	var out []string
 	add := func(list [][]string) {
@@ -214,10 +213,10 @@ func TestVariablesOfCommandsAreFound(t *testing.T) {
 	}
 }
 
-// others are variables that another program than the job runtime sets.
+// others maps variables that the job runtime doesn't set to the programs that set them.
 var others = map[string]string{"LOCAL_RANK": "torchrun", "SECONDS": "bash"}
 
-// The test takes the variables that the runtime's code sets for this task of this job.
+// The test uses the variables that the code of the runtime sets for a task of the job.
 func TestCommandsReadOnlyVariablesThatTheRuntimeSets(t *testing.T) {
 	for _, one := range catalogue(t) {
 		m := submitted(t, unmasked(one.Job))
@@ -237,7 +236,7 @@ func TestCommandsReadOnlyVariablesThatTheRuntimeSets(t *testing.T) {
 	}
 }
 
-// variables returns the variables of the first task of a role.
+// variables returns the variables that the runtime sets for the first task of a role.
 func variables(t *testing.T, s *spec.Spec, role int) []env.Var {
 	t.Helper()
 	known := &peers.Peers{}

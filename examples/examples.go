@@ -1,7 +1,7 @@
-// Package examples holds the quick-start files that people copy, and the catalogue of job templates, so that the programs
-// have them without a checkout of the repository.
-// In: the YAML files of this folder. Out: their text by name, and the templates. The tests of pkg/config turn each quick-start
-// file into a configuration.
+// Package examples embeds the quick-start files that people copy, and the catalogue of job templates, so that programs can use them without a
+// checkout of the repository.
+// In: the YAML files of this folder. Out: their text by name, and the templates. The tests of pkg/config turn each quick-start file into a
+// configuration.
 package examples
 
 import (
@@ -13,12 +13,12 @@ import (
 //go:embed quick-start*.yaml
 var files embed.FS
 
-// Full is the example that shows every field.
+// Full is the name of the example that shows every field.
 const Full = "full"
 
 const stem = "quick-start"
 
-// Names of the examples, Full first.
+// Names returns the names of the quick-start examples. The first is Full.
 func Names() []string {
 	out := []string{Full}
 	entries, _ := files.ReadDir(".") // an embedded folder can be read
@@ -30,7 +30,7 @@ func Names() []string {
 	return out
 }
 
-// Text of an example.
+// Text returns the text of a quick-start example.
 func Text(name string) ([]byte, error) {
 	file := stem + "-" + name + ".yaml"
 	if name == Full {

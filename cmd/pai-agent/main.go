@@ -1,4 +1,4 @@
-// Command pai-agent makes the GPUs of its machine available to containers.
+// Command pai-agent makes the GPUs of the machine on which it runs available to containers.
 package main
 
 import (

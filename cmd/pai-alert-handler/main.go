@@ -1,4 +1,4 @@
-// Command pai-alert-handler executes actions: for alerts, as policies define, and on request of administrators.
+// Command pai-alert-handler executes operations, either for alerts, as policies define, or on request of administrators.
 package main
 
 import (

@@ -1,5 +1,4 @@
-// Command pai-api-proxy provides a machine of the cluster with one address of the Kubernetes API that stays valid when
-// masters fail.
+// Command pai-api-proxy provides an address of the Kubernetes API on a machine of the cluster. The address stays valid when masters fail.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command pai-backup makes one backup of its cluster.
+// Command pai-backup creates one backup of the cluster in which it runs.
 package main
 
 import (
@@ -8,7 +8,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	// The image has no CA certificates, and S3 servers have certificates of public CAs.
+	// The image contains no CA certificates, but S3 servers use certificates of public CAs.
 	_ "golang.org/x/crypto/x509roots/fallback"
 
 	"github.com/openpai/paictl/pkg/cluster/backups"

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The machine that runs the tests has certificates, and the image hasn't.
+// The machine that runs the tests has CA certificates, but the image of pai-backup doesn't.
 func TestPublicAuthoritiesAreTrustedWithoutFilesOfTheSystem(t *testing.T) {
 	const inside = "PAI_BACKUP_TEST_INSIDE"
 	if os.Getenv(inside) == "" {

@@ -26,7 +26,7 @@ import (
 	"github.com/openpai/paictl/test/output"
 )
 
-// relay passes connections on to an API server while it is open.
+// relay forwards connections to an API server while it is open.
 type relay struct {
 	t       *testing.T
 	address string
@@ -97,7 +97,7 @@ func (r *relay) cut() {
 	}
 }
 
-// begun is a program that runs.
+// begun is a running program.
 type begun struct {
 	address string
 	said    *output.Buffer
@@ -147,7 +147,7 @@ func (b *begun) says(t *testing.T, what string) {
 	eventually(t, "it says: "+what, func() bool { return strings.Contains(b.said.String(), what) })
 }
 
-// The test needs no API server: the program doesn't find one.
+// The test doesn't need an API server, because it checks how the program behaves without one.
 func TestItWaitsForAnAPIServerThatIsAwayAtTheStart(t *testing.T) {
 	r := newRelay(t, "127.0.0.1:1")
 	r.cut()
@@ -205,7 +205,7 @@ func TestItGoesOnWhenTheAPIServerComesBackAndEndsOnlyIfItLed(t *testing.T) {
 	}
 	r.start()
 	require.NoError(t, leases.Delete(t.Context(), api.Lease, metav1.DeleteOptions{}))
-	// The cache may be behind the API server: if the response to its request for a lease is lost, the program doesn't hold the lease.
+	// The cache may be behind the API server. If the response to the program's request for a lease is lost, the program doesn't hold the lease.
 	eventually(t, "it leads", func() bool {
 		_, metrics := b.get(t, "/metrics")
 		return strings.Contains(metrics, "\npai_controller_leader 1\n")
@@ -220,10 +220,10 @@ func TestItGoesOnWhenTheAPIServerComesBackAndEndsOnlyIfItLed(t *testing.T) {
 	}
 }
 
-// renewal is longer than a replica that leads may be without the API server.
+// renewal is longer than the leading replica may be without the API server before it stops leading.
 const renewal = 12 * time.Second
 
-// by writes a kubeconfig that reaches its server by another address.
+// by writes a copy of a kubeconfig in which the server has another address, and returns the path of the copy.
 func by(t *testing.T, kubeconfig, address string) string {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(kubeconfig)

@@ -24,13 +24,13 @@ import (
 
 const (
 	measurers = "app.kubernetes.io/name in (agent, dcgm-exporter)"
-	// portMetrics is the name of their port.
+	// portMetrics is the name of the port at which the pods serve their metrics.
 	portMetrics   = "metrics"
 	measureTime   = 5 * time.Second
 	measuredBytes = 4 << 20
 )
 
-// gpus reads the measurements of a machine's GPUs: from paictl's agent, or from NVIDIA's dcgm-exporter.
+// gpus reads the measurements of a machine's GPUs from paictl's agent, or from NVIDIA's dcgm-exporter.
 type gpus struct {
 	pods       typed.PodInterface // the pods of the platform's namespace
 	accessFile string             // has the password of their metrics, or empty
@@ -41,7 +41,7 @@ func newGPUs(pods typed.PodInterface, accessFile string) *gpus {
 	return &gpus{pods, accessFile, &http.Client{Timeout: measureTime, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
-// Of implements server.GPUs.
+// Of implements server.GPUs. It returns the measurements of the GPUs of a node.
 func (g *gpus) Of(ctx context.Context, node string) ([]api.GPU, error) {
 	address, err := g.address(ctx, node)
 	if err != nil {
@@ -95,7 +95,7 @@ var (
 	label  = regexp.MustCompile(`([A-Za-z_]+)="([^"\\]*)"`)
 )
 
-// readGPUs parses the metrics that api.GPU has, by card.
+// readGPUs parses the metrics whose values api.GPU contains, and returns the GPUs.
 func readGPUs(r io.Reader) ([]api.GPU, error) {
 	out, at := []api.GPU{}, map[string]int{}
 	lines := bufio.NewScanner(r)

@@ -18,11 +18,12 @@ const (
 	pruneInterval = time.Hour
 	copyDelay     = time.Minute
 	copyInterval  = 24*time.Hour - pruneInterval/2
-	// page is how many Frameworks are listed at a time.
+	// page is the number of Frameworks that are listed at a time.
 	page = 500
 )
 
-// prune removes old data from the archive and unused code, and copies the archive once a day, while this replica leads.
+// prune periodically removes old data and unused code from the archive, and copies the archive once a day. It does this only while this replica
+// leads.
 func prune(ctx context.Context, o *options, config *rest.Config, store archive.Store, leads func() bool, log *slog.Logger) error {
 	client, err := metadata.NewForConfig(config)
 	if err != nil {
@@ -58,7 +59,7 @@ func copyDue(ctx context.Context, store archive.Store, log *slog.Logger) {
 	}
 }
 
-// copyOnce copies the archive once a day.
+// copyOnce copies the archive if the last copy is older than a day.
 func copyOnce(ctx context.Context, store archive.Store, now time.Time) error {
 	if now.Sub(store.Copied()) < copyInterval {
 		return nil
@@ -89,7 +90,7 @@ func pruneOnce(ctx context.Context, o *options, client metadata.Interface, store
 	return store.PruneAudit(ctx, before, o.auditRows)
 }
 
-// liveCode returns the code of the existing jobs. They may not be in the archive yet.
+// liveCode returns the checksums of the code of existing jobs. These jobs may not be in the archive yet.
 func liveCode(ctx context.Context, client metadata.Interface, namespace string) ([]string, error) {
 	frameworks := client.Resource(v1.Resource).Namespace(namespace)
 	var out []string

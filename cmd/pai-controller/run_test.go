@@ -37,7 +37,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// libraries is the log of the libraries, in all tests.
+// libraries collects the log of the libraries in all tests.
 var libraries = &output.Buffer{}
 
 func TestMain(m *testing.M) {
@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	os.Exit(kubetest.Wrap(m).Run())
 }
 
-// installed returns a cluster with the objects of the chart, but without its pods.
+// installed returns a cluster with the objects that the chart contains, but without the chart's pods.
 func installed(t *testing.T) (client.Client, *kube.Cluster) {
 	t.Helper()
 	tier.More(t, "an API server with nodes")
@@ -93,7 +93,7 @@ func eventually(t *testing.T, what string, f func() bool) {
 	require.NoError(t, err, what)
 }
 
-// asService writes a kubeconfig for the chart's service account.
+// asService writes a kubeconfig for the chart's service account, and returns its path.
 func asService(t *testing.T, cluster *kube.Cluster) string {
 	t.Helper()
 	config := cluster.Raw.DeepCopy()
@@ -106,8 +106,7 @@ func asService(t *testing.T, cluster *kube.Cluster) string {
 	return file
 }
 
-// The program, with the rights that the chart gives it and no others, runs a job from its submission to
-// the archive.
+// The program has exactly the rights that the chart grants. With these rights, it runs a job from its submission to the archive.
 func TestAJobRunsWithTheRightsOfTheChart(t *testing.T) {
 	c, cluster := installed(t)
 	o, err := parse([]string{
@@ -159,7 +158,7 @@ func TestAJobRunsWithTheRightsOfTheChart(t *testing.T) {
 	assert.Len(t, d.Attempts[0].Tasks, 2)
 }
 
-// twoTasks returns a job with two tasks that find each other, so that the job gets a service, an account and a role.
+// twoTasks returns a job with two tasks that need each other's addresses. Such a job gets a service, an account and a role.
 func twoTasks() *v1.Framework {
 	name := v1.ObjectName("alice", fmt.Sprint("job", time.Now().UnixNano()))
 	return &v1.Framework{
@@ -174,7 +173,7 @@ func twoTasks() *v1.Framework {
 	}
 }
 
-// succeed ends a pod, as its kubelet would.
+// succeed ends a pod successfully, as its kubelet does.
 func succeed(t *testing.T, c client.Client, name string) {
 	t.Helper()
 	eventually(t, name+" runs and ends", func() bool {

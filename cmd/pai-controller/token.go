@@ -14,8 +14,8 @@ import (
 	"github.com/openpai/paictl/pkg/job/api"
 )
 
-// token is the token of the controller's API, or of the API of the agents that store logs. It is stored in a Secret, which is created only once.
-// All replicas share the token, and users who may read the Secret may use the API.
+// token is the token for the controller's API, or for the API of the agents that store logs. It is in a Secret, which is created only once, so that
+// all replicas have the same token. Users who may read the Secret may use the API.
 type token struct {
 	secrets typed.SecretInterface
 	name    string
@@ -26,7 +26,7 @@ func newToken(secrets typed.SecretInterface, name string) *token {
 	return &token{secrets: secrets, name: name}
 }
 
-// Value returns the token, or "" while it has not been read.
+// Value returns the token, or "" if it hasn't been read yet.
 func (t *token) Value() string {
 	if v := t.value.Load(); v != nil {
 		return *v
@@ -34,7 +34,7 @@ func (t *token) Value() string {
 	return ""
 }
 
-// read reads the Secret, and creates it if it doesn't exist.
+// read reads the token from the Secret, and creates the Secret if it doesn't exist.
 func (t *token) read(ctx context.Context) error {
 	made := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: t.name}, Data: map[string][]byte{api.TokenKey: []byte(rand.Text())}}
 	have, err := t.secrets.Get(ctx, t.name, metav1.GetOptions{})

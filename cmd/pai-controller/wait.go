@@ -9,22 +9,22 @@ import (
 )
 
 const (
-	// askAgain is the pause after a failed request to the API server, and sayAgain is how often that is logged.
+	// askAgain is the pause after a failed request to the API server. sayAgain is the time after which the same failure is logged again.
 	askAgain = 2 * time.Second
 	sayAgain = time.Minute
-	// askTime limits one request: a server that has failed may never respond.
+	// askTime limits the time for one request, because a server that has failed may never respond.
 	askTime = 10 * time.Second
 )
 
 // readTokens reads the tokens. It waits while the API server is unavailable or rejects requests. If the program exited instead, the kubelet would
-// restart it with increasing delays, so that the program would be missing for minutes after the API server has returned.
+// restart it with increasing delays, and the program could start minutes after the API server has returned.
 func readTokens(ctx context.Context, log *slog.Logger, tokens []*token) {
 	for _, t := range tokens {
 		untilDone(ctx, log, t.read)
 	}
 }
 
-// untilDone retries a request until the API server responds, or ctx ends.
+// untilDone repeats a request until the request succeeds, or ctx ends.
 func untilDone(ctx context.Context, log *slog.Logger, ask func(context.Context) error) {
 	said, at := "", time.Time{}
 	tick := time.NewTicker(askAgain)
@@ -51,7 +51,8 @@ func untilDone(ctx context.Context, log *slog.Logger, ask func(context.Context) 
 	}
 }
 
-// ready returns a check that succeeds if this replica can lead and serve requests: it has read the tokens and all jobs, and the archive responds.
+// ready returns a check that succeeds if this replica can lead and serve requests. For that, it must have read the tokens and all jobs, and the
+// archive must respond.
 func ready(tokens []*token, filled func() bool, archived func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for _, t := range tokens {

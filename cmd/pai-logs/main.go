@@ -1,4 +1,4 @@
-// Command pai-logs keeps the output of the jobs on its machine longer than the kubelet does.
+// Command pai-logs keeps the output of the jobs on a machine longer than the kubelet does.
 package main
 
 import (

@@ -1,7 +1,7 @@
 //go:build cgo
 
-// Command pai-nvml prints the properties and the state of its machine's GPUs as a line of JSON every few seconds. pai-agent starts it, and
-// kills it if it hangs. With --split it splits a GPU instead, and exits.
+// Command pai-nvml prints the properties and the state of a machine's GPUs every few seconds, as a line of JSON. pai-agent starts it, and kills it
+// if it hangs. With --split, it splits a GPU instead, and exits.
 package main
 
 import (

@@ -1,5 +1,4 @@
-// Command pai-peer passes the files of a run of paictl from machine to machine. paictl starts it, and stops it when the run
-// ends.
+// Command pai-peer transfers files between machines during a run of paictl. paictl starts it, and stops it when the run ends.
 package main
 
 import (

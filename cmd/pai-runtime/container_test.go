@@ -19,8 +19,8 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// inContainer is a script for its own mount and PID namespaces: it mounts the folders of the runtime at their
-// paths in a container, then the command becomes PID 1.
+// inContainer is a script that runs in separate mount and PID namespaces. It mounts the folders of the runtime at their paths in a container. Then
+// the command becomes PID 1.
 const inContainer = `set -e
 mount -t tmpfs tmpfs /usr/local
 mkdir -p /usr/local/pai /usr/local/pai-spec
@@ -31,7 +31,7 @@ mount -t proc proc /proc
 [ -z "$READONLY" ] || mount --bind -o ro "$ROOT/hosts" /etc/hosts
 exec "$@"`
 
-// pid1 prepares the built program as the first process of a container.
+// pid1 returns a command that runs the built program as the first process of a container.
 func pid1(t *testing.T, commands string, more ...string) (*exec.Cmd, string) {
 	t.Helper()
 	tier.More(t, "namespaces")
@@ -53,7 +53,7 @@ func pid1(t *testing.T, commands string, more ...string) (*exec.Cmd, string) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(root, "spec", "spec.json"), data, 0o644))
 	require.NoError(t, os.WriteFile(filepath.Join(root, "hosts"), []byte("127.0.0.1 localhost\n"), 0o644))
-	// The kubelet mounts a file at the path of the report; here the mount needs an existing file.
+	// The kubelet mounts a file at the path of the report. Here, the mount needs an existing file at that path.
 	require.NoError(t, os.WriteFile(filepath.Join(root, "termination"), nil, 0o666))
 	require.NoError(t, os.Chmod(filepath.Join(root, "termination"), 0o666))
 	if _, err := os.Stat(spec.TerminationLog); err != nil {
@@ -116,7 +116,7 @@ func TestSIGTERMToTheContainerReachesItsProgram(t *testing.T) {
 	_, err = out.Read(line)
 	require.NoError(t, err)
 	assert.Equal(t, "ready\n", string(line))
-	// From outside, as the container runtime sends it: unshare's only child is PID 1.
+	// The signal is sent from outside the namespace, as by the container runtime. The only child of unshare is PID 1.
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", cmd.Process.Pid, cmd.Process.Pid))
 	require.NoError(t, err)
 	var pid int

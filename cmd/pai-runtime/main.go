@@ -1,5 +1,5 @@
-// Command pai-runtime is the first process of a job's containers: it prepares the task, starts the
-// user's program and reports how it exited.
+// Command pai-runtime is the first process in the containers of a job. It prepares the task, starts the user's program, and reports how the program
+// has exited.
 package main
 
 import (
@@ -60,7 +60,7 @@ func run(args []string) (int, error) {
 		return 0, install.Into("/proc/self/exe", rest[0])
 	case name == "run" && len(rest) == 0:
 		if self, _ := os.Executable(); self == spec.ImageRuntime {
-			// Without it, the task runs anyway, but "paictl job exec" can't find the runtime.
+			// If the link can't be created, the task runs anyway, but "paictl job exec" can't find the runtime.
 			if err := install.Link(self, spec.Home); err != nil {
 				fmt.Fprintln(os.Stderr, "[pai-runtime]", err)
 			}
@@ -99,7 +99,7 @@ func run(args []string) (int, error) {
 	return 2, fmt.Errorf("%q isn't understood\n\n%s", args, usage)
 }
 
-// execute replaces this process with the command, in the task's environment and folder.
+// execute replaces this process with a command, in the environment and folder of the task.
 func execute(args []string) (int, error) {
 	environ := os.Environ()
 	switch data, err := os.ReadFile(env.ScriptFile); {
@@ -128,7 +128,7 @@ func execute(args []string) (int, error) {
 	return exit.CannotExecute, fmt.Errorf("%s: %w", path, unix.Exec(path, args, environ))
 }
 
-// serve runs the SSH server. It reads its configuration from standard input, and its listener is descriptor 3.
+// serve runs the SSH server. It reads the configuration from standard input. The listener is file descriptor 3.
 func serve() error {
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
 	defer stop()
@@ -140,7 +140,7 @@ func serve() error {
 	if err != nil {
 		return err
 	}
-	// The runtime keeps the other end of the pipe open, so the pipe closes when the runtime exits for any reason.
+	// The runtime keeps the other end of the pipe open. So the pipe is closed when the runtime exits for any reason, and the server stops.
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		stop()

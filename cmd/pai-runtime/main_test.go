@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// maxSize is the maximum size of the program, which an init container copies into every pod.
+// maxSize is the maximum size of the program in bytes. The size matters, because an init container copies the program into every pod.
 const maxSize = 12 << 20
 
 var folder string // of the program that is tested
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// build returns the program as images have it.
+// build builds the program as for its image, and returns its path.
 func build(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(folder, "pai-runtime")

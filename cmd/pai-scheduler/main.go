@@ -1,9 +1,9 @@
 //go:build pai_scheduler
 
-// Command pai-scheduler is Kubernetes' kube-scheduler with a plugin that allocates cells to gangs of pods, and with an API
-// for people. It accepts all of kube-scheduler's flags.
+// Command pai-scheduler is Kubernetes' kube-scheduler with a plugin that allocates cells to gangs of pods, and with an API for people. It accepts
+// all flags of kube-scheduler.
 //
-// It is built with the libraries of one release of Kubernetes, which kubernetes.mod beside it pins; the build uses it with
+// It is built with the libraries of one release of Kubernetes. The file kubernetes.mod pins them, and the build passes it to the go command as
 // -modfile.
 package main
 
@@ -47,18 +47,18 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// namespaceFile is where the kubelet puts a pod's namespace.
+// namespaceFile is the file in which the kubelet stores the namespace of a pod.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// connections is the limit for simultaneous clients of the API.
+// connections is the maximum number of simultaneous clients of the API.
 const connections = 500
 
-// stopLimit is the time that requests in progress may take when the program is stopped.
+// stopLimit is how long requests in progress may take after the program was stopped.
 const stopLimit = 5 * time.Second
 
 func main() { os.Exit(cli.Run(command())) }
 
-// program holds the values of the flags, and the objects created from these values.
+// program holds the values of the flags, and the objects that are created from these values.
 type program struct {
 	gangs.Options
 	listen   string
@@ -66,7 +66,7 @@ type program struct {
 	debug    bool
 	election *gangs.Election
 	log      *slog.Logger
-	// made is the state that all profiles share; the first profile creates it.
+	// made is the state that all profiles share. The first profile creates it.
 	made *gangs.Store
 }
 
@@ -107,7 +107,7 @@ func command() *cobra.Command {
 	return cmd
 }
 
-// complete fills in the values that depend on where the program runs.
+// complete sets the values that depend on the environment of the program.
 func (p *program) complete() error {
 	if p.Namespace == "" {
 		p.Namespace = "pai-system"
@@ -132,8 +132,7 @@ func (p *program) complete() error {
 	return nil
 }
 
-// run does the same as kube-scheduler's own command. In addition it watches the lock of the leader election and runs the
-// state.
+// run does the same as kube-scheduler's own command. In addition, it watches the lock of the leader election, and runs the shared state.
 func (p *program) run(ctx context.Context, opts *options.Options) error {
 	if err := p.complete(); err != nil {
 		return err
@@ -176,7 +175,7 @@ func (p *program) run(ctx context.Context, opts *options.Options) error {
 	return err
 }
 
-// plugin creates the plugin of a profile. The first call creates the state.
+// plugin creates the plugin of a profile. The first call creates the shared state.
 func (p *program) plugin(ctx context.Context, _ runtime.Object, handle framework.Handle) (framework.Plugin, error) {
 	if p.made == nil {
 		client, err := client(handle.KubeConfig())
@@ -193,13 +192,13 @@ func (p *program) plugin(ctx context.Context, _ runtime.Object, handle framework
 	return plugin.New(p.made, handle), nil
 }
 
-// client returns a client for bindings with a high rate limit: a gang of a thousand pods is bound in seconds, and the API
-// server's own fairness limits the rate further.
+// client returns a client with a high rate limit for bindings, so that a gang of a thousand pods is bound in seconds. The API server's own fairness
+// limits the rate, too.
 func client(config *rest.Config) (kubernetes.Interface, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = 1000, 2000
 	config.UserAgent = "pai-scheduler/" + version.Version
-	// Protobuf takes half the work of JSON, at both ends.
+	// Protobuf needs half the processor time of JSON, in the client and in the server.
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	c, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/settings"
 )
 
-// options are the program's arguments.
+// options holds the arguments of the program.
 type options struct {
 	settingsFile                  string
 	settings                      *settings.Settings
@@ -57,7 +57,7 @@ func parse(args []string, out io.Writer) (*options, error) {
 	return o, o.complete()
 }
 
-// complete checks the arguments, and fills in the values that depend on the place where the program runs.
+// complete checks the arguments, and sets the values that depend on the environment of the program.
 func (o *options) complete() (err error) {
 	for name, address := range map[string]string{"--listen": o.listen, "--proxy-listen": o.proxyListen, "--redirect-listen": o.redirectListen, "--metrics-listen": o.metricsListen} {
 		if _, _, err := net.SplitHostPort(address); err != nil && (address != "" || name != "--redirect-listen" && name != "--proxy-listen") {
@@ -84,7 +84,7 @@ func (o *options) complete() (err error) {
 	return nil
 }
 
-// config returns the configuration for connecting to the API server.
+// config returns the configuration of clients of the API server.
 func (o *options) config() (*rest.Config, error) {
 	if o.kubeconfig == "" {
 		return rest.InClusterConfig()

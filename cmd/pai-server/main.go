@@ -1,4 +1,4 @@
-// Command pai-server is the platform's API for people: they sign in, and submit, view and stop their jobs, without a kubeconfig.
+// Command pai-server serves the platform's API for people. With the API, people without a kubeconfig sign in, and submit, view and stop their jobs.
 package main
 
 import (
@@ -40,7 +40,7 @@ func program(ctx context.Context, args []string) error {
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-	// The libraries must log in the same format. Their logger is global, so it is set first.
+	// The libraries must log in the same format. Their loggers are global, so they are set before anything is logged.
 	klog.SetSlogLogger(log)
 	ctrllog.SetLogger(logr.FromSlogHandler(log.Handler()))
 	return run(ctx, o, log)

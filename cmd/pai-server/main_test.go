@@ -43,7 +43,7 @@ func TestMistakesInArgumentsAreNamed(t *testing.T) {
 	}
 }
 
-// free returns an address that no program listens on.
+// free returns an address with a port that no program uses.
 func free(t *testing.T) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -26,11 +26,12 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// leaveTime is how long a stopping server still serves requests. It already reports that it isn't ready, but not all clients know that yet.
+// leaveTime is how long a stopping server still serves requests. The server already reports that it isn't ready, but some clients don't know that
+// yet.
 const leaveTime = 3 * time.Second
 
-// run runs all parts until the context ends or one of them fails. Then it stops the other parts and returns, and the
-// kubelet restarts the program.
+// run runs all parts of the program until the context ends or one of the parts fails. Then it stops the other parts and returns, and the kubelet
+// restarts the program.
 func run(ctx context.Context, o *options, log *slog.Logger) error {
 	config, err := o.config()
 	if err != nil {
@@ -74,7 +75,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 			return a.Ready()
 		}
 	}
-	// The parts stop only after all responses are sent, because handlers use them.
+	// The parts stop only after all responses have been sent, because handlers use the parts.
 	background, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	parts := slices.Concat(a.Parts(), []func(context.Context) error{
@@ -99,13 +100,13 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	return err
 }
 
-// shortConnections limits the connections that are not streams: each uses memory, even before its client is known.
+// shortConnections limits the number of connections that aren't streams. Each connection uses memory, even before its client is known.
 const shortConnections = 1000
 
-// proxyConnections limits the connections to the pages of other services.
+// proxyConnections limits the number of connections to the pages of other services.
 const proxyConnections = 500
 
-// serve serves users' requests as soon as it has a certificate.
+// serve serves the requests of users. It begins as soon as it has a certificate.
 func serve(ctx context.Context, o *options, a *assembly.Assembly, public *servertls.ACME, log *slog.Logger) error {
 	source, err := certificates(ctx, o, log)
 	if err != nil {
@@ -145,7 +146,8 @@ func serve(ctx context.Context, o *options, a *assembly.Assembly, public *server
 // askAgain is the pause after a failed request to the API server.
 const askAgain = 2 * time.Second
 
-// certificates returns the certificates in a folder, or certificates of the platform's own CA. It waits for an unavailable API server.
+// certificates returns a source of certificates. The certificate is in a folder, or is signed by the platform's own CA. It waits while the API
+// server is unavailable.
 func certificates(ctx context.Context, o *options, log *slog.Logger) (servertls.Source, error) {
 	if o.tls != "" {
 		return servertls.NewFiles(o.tls, time.Now, func(err error) {
@@ -174,7 +176,7 @@ func certificates(ctx context.Context, o *options, log *slog.Logger) (servertls.
 	}
 }
 
-// health returns the handler for requests of the kubelet and Prometheus.
+// health returns the handler for requests from the kubelet and Prometheus.
 func health(registry *prometheus.Registry, accessFile string, ready func() error) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })

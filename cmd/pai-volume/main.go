@@ -1,4 +1,4 @@
-// Command pai-volume creates and removes the folders of local volumes on a machine.
+// Command pai-volume creates and removes the folders of local volumes on the machine on which it runs.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command paictl-history reads the jobs of a cluster of OpenPAI from its database. "paictl migrate openpai --history-from" starts it.
+// Command paictl-history reads jobs from the database of a cluster of OpenPAI. "paictl migrate openpai --history-from" starts it.
 package main
 
 import (

@@ -17,7 +17,7 @@ import (
 func main() {
 	noquery.Over()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The second signal kills the program: the first one only requests the end.
+	// After the first signal, which requests the end of the program, a second signal kills the program.
 	context.AfterFunc(ctx, stop)
 	os.Exit(cmd.Main(ctx, cmdutil.New(version.Version), os.Args[1:]))
 }

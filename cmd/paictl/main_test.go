@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// A terminal sends its replies to queries through standard input, where a command reads its own input.
+// A terminal sends its responses to queries to standard input, where a command expects its own input.
 func TestTheTerminalIsAskedNothing(t *testing.T) {
 	tier.More(t, "builds the program")
 	program := filepath.Join(t.TempDir(), "paictl")

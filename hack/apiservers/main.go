@@ -1,6 +1,5 @@
-// Command apiservers runs API servers, each with its etcd, which the packages of "make test-more" borrow. It prints
-// "ready" when they have started, and exits when its standard input is closed, so that they don't outlive the run that
-// needs them.
+// Command apiservers runs API servers, each with its etcd, for the packages that "make test-more" tests. It prints "ready" when the API servers have
+// started. It exits when its standard input is closed, so that the API servers don't outlive the test run.
 package main
 
 import (

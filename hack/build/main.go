@@ -1,10 +1,10 @@
-// build runs "go build" for paictl and the programs that it starts, so that they are smaller than programs that the go command alone builds:
+// build runs "go build" for paictl and the programs that paictl starts. The programs are smaller than with the go command alone:
 //
 //	go run ./hack/build -trimpath -o bin/ ./cmd/paictl ./cmd/paictl-history
 //
-// It takes the arguments and the environment of go build. Use TARGET_GOOS and TARGET_GOARCH instead of GOOS and GOARCH, which would apply
-// to this program. It adds two things by an overlay (go help build): the embedded source, charts and modules in compressed files, and a
-// text/template that lets the linker remove unused methods. ADR 70 has the reasons.
+// It accepts the arguments and the environment of go build. Use TARGET_GOOS and TARGET_GOARCH instead of GOOS and GOARCH, because the latter would
+// apply to this program. With an overlay (go help build), it replaces two parts: the embedded source, charts and modules with compressed files, and
+// text/template with a version that lets the linker remove unused methods. ADR 70 explains the reasons.
 package main
 
 import (
@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string) error {
 	return cmd.Run()
 }
 
-// target returns the environment of go build.
+// target returns the environment for go build, with GOOS and GOARCH from TARGET_GOOS and TARGET_GOARCH.
 func target(env []string) []string {
 	for _, name := range []string{"GOOS", "GOARCH"} {
 		if value := os.Getenv("TARGET_" + name); value != "" {
@@ -68,7 +68,7 @@ func target(env []string) []string {
 	return env
 }
 
-// ask returns the output of a go command.
+// ask runs a go command, and returns its output.
 func ask(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Stderr = os.Stderr
@@ -79,7 +79,7 @@ func ask(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// write writes an overlay of both trees into a folder and returns its path.
+// write writes an overlay for Go's own source and the repository to a folder, and returns the path of the overlay.
 func write(dir, goroot, root string) (string, error) {
 	replaced := map[string]string{}
 	replace := func(file string, data []byte) error {

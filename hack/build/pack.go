@@ -15,11 +15,11 @@ import (
 	"github.com/openpai/paictl/templates"
 )
 
-// modules is the list of modules for programs of the bundle.
+// modules is the path of the list of modules for programs in the bundle.
 const modules = "pkg/cluster/bundle/build/modules.txtar"
 
-// pack returns the compressed files that paictl embeds, by their paths in the module: the source, the charts and the modules of the bundle.
-// Equal files make equal results.
+// pack returns the compressed files that paictl embeds: the source, the charts and the modules of the bundle. The keys are paths in the module.
+// Equal input results in equal output.
 func pack(root string) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	var err error
@@ -48,7 +48,7 @@ func pack(root string) (map[string][]byte, error) {
 	return out, nil
 }
 
-// packFolder returns a zip archive of all files, without their times.
+// packFolder returns a zip archive of all files. The archive contains no times, so that equal files result in equal archives.
 func packFolder(files fs.FS) ([]byte, error) {
 	var out bytes.Buffer
 	z := zip.NewWriter(&out)

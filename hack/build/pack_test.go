@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/templates"
 )
 
-// Packed files are the same as in the repository, and packed again they have the same bytes.
+// The packed files are equal to the files in the repository. Packing them again results in the same bytes.
 func TestPackedFilesAreThoseOfTheRepository(t *testing.T) {
 	root := filepath.Join("..", "..")
 	all, err := pack(root)

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// A released paictl and a paictl built by "go build" render a chart that calls all methods in the same way.
+// A released paictl and a paictl that "go build" has built must render a chart that calls all methods in the same way.
 func TestChartsRenderAsWithGoBuild(t *testing.T) {
 	tier.More(t, "the program itself, built twice")
 	t.Setenv("CGO_ENABLED", "0") // as in a build of a release; the race detector's step sets 1, and then the linker keeps all methods

@@ -23,19 +23,19 @@ import (
 	"helm.sh/helm/v3/pkg/engine"
 )
 
-// reach holds the methods that a template can call on values, and on the results of those methods.
+// reach collects the methods that a template can call on values, and on the results of these methods.
 type reach struct {
 	seen    map[seen]bool
 	methods map[string]string // a type that has the method, by its name
 }
 
-// seen is a type, and whether text/template can take the address of its values: they have the methods of the pointer, too.
+// seen is a type, with whether text/template can take the address of its values. If so, the values also have the methods of the pointer.
 type seen struct {
 	reflect.Type
 	addressable bool
 }
 
-// add adds a type and all types inside the type.
+// add adds a type, and all types that it contains.
 func (r *reach) add(t reflect.Type, addressable bool) {
 	if r.seen[seen{t, addressable}] {
 		return
@@ -74,7 +74,7 @@ func (r *reach) add(t reflect.Type, addressable bool) {
 	}
 }
 
-// look adds the types of a value and of all values in it, which a type with "any" doesn't name.
+// look adds the types of a value and of all values that it contains. The type alone isn't enough if it contains "any".
 func (r *reach) look(v reflect.Value) {
 	if !v.IsValid() {
 		return
@@ -100,7 +100,8 @@ func (r *reach) look(v reflect.Value) {
 	}
 }
 
-// ofTemplates returns the methods that a chart's templates can reach: the methods of Helm's objects, and of the results of all functions.
+// ofTemplates returns the methods that the templates of a chart can reach. These are the methods of Helm's objects, and the methods of the results
+// of all functions.
 func ofTemplates(t *testing.T) map[string]string {
 	t.Helper()
 	r := &reach{map[seen]bool{}, map[string]string{}}
@@ -122,8 +123,8 @@ func ofTemplates(t *testing.T) map[string]string {
 	return r.methods
 }
 
-// A method that a chart can call and that isn't kept fails in the released paictl only. If Helm or sprig adds one, it belongs into methods and
-// into testdata/chart.
+// If a chart can call a method that isn't kept, only the released paictl fails. If Helm or sprig adds such a method, add it to methods and to
+// testdata/chart.
 func TestMethodsInReachOfChartsAreKept(t *testing.T) {
 	t.Parallel()
 	template, err := os.ReadFile("testdata/chart/templates/reach.yaml")
@@ -137,7 +138,7 @@ func TestMethodsInReachOfChartsAreKept(t *testing.T) {
 	}
 }
 
-// The chart is one that Helm renders, so that the comparison of programs compares it.
+// Helm must be able to render the chart. Otherwise the comparison of the programs would compare only errors.
 func TestTheChartRenders(t *testing.T) {
 	t.Parallel()
 	c, err := loader.Load("testdata/chart")
@@ -153,7 +154,7 @@ func TestTheChartRenders(t *testing.T) {
 	}
 }
 
-// Methods that no template can call only make paictl larger.
+// Methods that no template can call would only make paictl larger.
 func TestNoOtherMethodsAreKept(t *testing.T) {
 	t.Parallel()
 	in := ofTemplates(t)
@@ -162,10 +163,11 @@ func TestNoOtherMethodsAreKept(t *testing.T) {
 	}
 }
 
-// Types of results that are "any" aren't known: someone has to see whether they have methods. These don't.
+// If the result of a function has the type "any", a person must check whether its values can have methods. The values of these functions don't have
+// any.
 func TestFunctionsWithUnknownResultsAreKnown(t *testing.T) {
 	t.Parallel()
-	// They return an argument, a part of one, or maps and lists of decoded JSON.
+	// These functions return an argument, a part of an argument, or maps and lists of decoded JSON.
 	known := strings.Fields("append chunk coalesce compact concat deepCopy default dict dig first fromJson get initial last list merge mergeOverwrite mustAppend mustChunk mustCompact mustDeepCopy " +
 		"mustFirst mustFromJson mustInitial mustLast mustMerge mustMergeOverwrite mustPrepend mustPush mustRest mustReverse mustSlice mustUniq mustWithout omit pick pluck prepend push rest reverse set slice " +
 		"ternary tuple uniq unset urlParse values without")
@@ -177,11 +179,11 @@ func TestFunctionsWithUnknownResultsAreKnown(t *testing.T) {
 	}
 	slices.Sort(unknown)
 	assert.Equal(t, known, unknown)
-	// ofTemplates inspects the results of functions that decode; other functions return strings or an argument.
+	// ofTemplates inspects the results of the functions that decode data. The other functions return strings or an argument.
 	assert.Equal(t, strings.Fields("fromJson fromJsonArray fromToml fromYaml fromYamlArray include lookup required toJson toToml toYaml toYamlPretty tpl"), ofHelm(t))
 }
 
-// ofHelm returns the functions that Helm adds to sprig's.
+// ofHelm returns the functions that Helm adds to the functions of sprig.
 func ofHelm(t *testing.T) []string {
 	t.Helper()
 	dir, err := ask(t.Context(), "list", "-m", "-f", "{{.Dir}}", "helm.sh/helm/v3")

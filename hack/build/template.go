@@ -6,25 +6,25 @@ import (
 	"strings"
 )
 
-// call is the line of text/template that looks up a method by a name from a template. Because of this line, the linker keeps all exported methods
-// of all types, including all types of Kubernetes' clients.
+// call is the line of text/template that looks up a method by the name in a template. Because of this line, the linker keeps all exported methods of
+// all types, including the types of Kubernetes' clients.
 const call = "if method := ptr.MethodByName(fieldName); method.IsValid() {"
 
-// methods returns the names of methods that templates may call: all methods of values that a chart's templates can reach, which a test checks.
-// The linker keeps methods with these names. Fields and functions aren't limited, and neither are methods that package fmt calls.
+// methods returns the names of the methods that templates may call. These are all methods of the values that a chart's templates can reach; a test
+// checks the list. The linker keeps methods with these names. Templates may use any field and function, and package fmt may call any method.
 func methods() []string {
 	var out []string
 	for _, names := range []string{
-		// .Files, .Capabilities, .Values and .Chart of Helm's templates (docs of Helm, "Built-in Objects").
+		// These are the methods of .Files, .Capabilities, .Values and .Chart in Helm's templates (docs of Helm, "Built-in Objects").
 		"Get GetBytes Glob AsConfig AsSecrets Lines", // Files
 		"Copy GitVersion Has String",                 // Capabilities, KubeVersion, APIVersions
 		"AsMap Encode PathValue Table YAML",          // Values
 		"Validate",                                   // Maintainers and Dependencies of Chart
-		// Times and durations, from sprig's now, toDate and dateModify; our own pages use IsZero.
+		// These are the methods of times and durations, which sprig's now, toDate and dateModify return. Our own pages use IsZero.
 		"Add AddDate After AppendBinary AppendFormat AppendText Before Compare Day Equal Format GobEncode GoString Hour In IsDST IsZero Local Location",
 		"MarshalBinary MarshalJSON MarshalText Minute Month Nanosecond Round Second Sub Truncate UTC Unix UnixMicro UnixMilli UnixNano Weekday Year YearDay",
 		"Abs Hours Microseconds Milliseconds Minutes Nanoseconds Seconds",
-		// Versions, from sprig's semver.
+		// These are the methods of versions, which sprig's semver returns.
 		"GreaterThan GreaterThanEqual IncMajor IncMinor IncPatch LessThan LessThanEqual Major Metadata Minor Original Patch Prerelease Scan SetMetadata SetPrerelease",
 		"UnmarshalJSON UnmarshalText Value",
 		"Error",
@@ -35,7 +35,8 @@ func methods() []string {
 	return out
 }
 
-// edit returns text/template's exec.go, changed so that this line finds only these methods. The linker can analyse names that are constants.
+// edit returns a changed version of text/template's exec.go, in which the line call finds only the methods of the list. Their names are then
+// constants, which the linker can analyze.
 func edit(text string) (string, error) {
 	if n := strings.Count(text, call); n != 1 {
 		return "", fmt.Errorf("the line %q is in it %d times, not once: this release of Go needs another edit in hack/build/template.go, or build paictl with go build", call, n)

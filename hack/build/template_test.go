@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// original returns exec.go of the installed text/template.
+// original returns the text of exec.go in the installed text/template.
 func original(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("go"); err != nil {

@@ -1,4 +1,4 @@
-// Command charts packs the charts of the services into a folder, as Helm packs them.
+// Command charts packs the charts of the services into a folder, in the same way as Helm.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command controlplane builds etcd and the API server of the pinned Kubernetes into a folder, as a bundle that contains
-// only these: the tests of the gate need no other part of a bundle. A second run has nothing to do.
+// Command controlplane builds etcd and the API server of the pinned Kubernetes into a folder. The folder is a bundle that contains only these,
+// because the tests of the gate need no other part of a bundle. If the folder is up to date, it does nothing.
 package main
 
 import (

@@ -16,10 +16,10 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/toolkit"
 )
 
-// unified is the device of unified memory, which the driver creates only for the first program with CUDA.
+// unified is the device for unified memory. The driver creates it only when the first program uses CUDA.
 const unified = "dev/nvidia-uvm"
 
-// checkCDI requests the edits of containers as the agent does, and checks them. It returns nil if there are no edits.
+// checkCDI requests the edits of containers as the agent does, and checks them. It returns nil if it can't get any edits.
 func (o *options) checkCDI(ctx context.Context, r *report, gpus *gpu.Report) *toolkit.Edits {
 	const subject = "CDI"
 	for _, program := range []string{o.ctk, o.hook} {
@@ -49,7 +49,7 @@ func (o *options) checkCDI(ctx context.Context, r *report, gpus *gpu.Report) *to
 	return edits
 }
 
-// allocatable returns the UUIDs that containers can get: the UUIDs of GPUs, or of the instances of split GPUs.
+// allocatable returns the UUIDs that containers can request. These are the UUIDs of GPUs, or of the instances of split GPUs.
 func allocatable(r *gpu.Report) (uuids []string, instances []toolkit.Instance) {
 	for _, g := range r.GPUs {
 		switch {
@@ -66,7 +66,7 @@ func allocatable(r *gpu.Report) (uuids []string, instances []toolkit.Instance) {
 	return uuids, instances
 }
 
-// file returns the device file of a GPU, or "" if it isn't known.
+// file returns the device file of a GPU, or "" if the file isn't known.
 func file(g *gpu.GPU) string {
 	if len(g.Files) == 0 {
 		return ""
@@ -74,8 +74,8 @@ func file(g *gpu.GPU) string {
 	return g.Files[0].Container
 }
 
-// faults returns the mistakes of a specification: files that the machine doesn't have, or GPUs that a container gets without requesting
-// them.
+// faults returns the mistakes in a specification, such as files that the machine doesn't have, and GPUs that a container would get without a
+// request.
 func (o *options) faults(e *toolkit.Edits, gpus *gpu.Report) (out []string) {
 	if err := specification(e); err != nil {
 		out = append(out, err.Error())
@@ -127,7 +127,7 @@ func others(path string, g *gpu.GPU, gpus *gpu.Report) bool {
 	return slices.ContainsFunc(gpus.GPUs, func(one gpu.GPU) bool { return one.UUID != g.UUID && file(&one) == path && path != "" })
 }
 
-// specification checks the edits with the library of the container runtimes.
+// specification validates the edits with the library that container runtimes use.
 func specification(e *toolkit.Edits) error {
 	for _, edits := range append(slices.Collect(maps.Values(e.Devices)), e.Common) {
 		if err := (&cdi.ContainerEdits{ContainerEdits: &edits}).Validate(); err != nil {

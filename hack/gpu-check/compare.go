@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// field is a measurement that both programs have. They measure at different times, so values may differ by a tolerance.
+// field is a measurement that both programs report. Because the programs measure at different times, the values may differ by a tolerance.
 type field struct {
 	smi, value string // names in --query-gpu and in a report of pai-nvml
 	unit       string
@@ -42,7 +42,7 @@ func fields() []field {
 	}
 }
 
-// ask runs pai-nvml until its first report, as the agent does.
+// ask runs pai-nvml as the agent does, and returns its first report.
 func (o *options) ask(ctx context.Context) (*gpu.Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -74,8 +74,8 @@ func (o *options) ask(ctx context.Context) (*gpu.Report, error) {
 	}
 }
 
-// compare compares each GPU of pai-nvml with nvidia-smi's GPU at the same address. before and after are reports from before and after
-// the run of nvidia-smi.
+// compare compares the GPUs in a report of pai-nvml with nvidia-smi's GPUs at the same addresses. before and after are the reports from before and
+// after the run of nvidia-smi.
 func (r *report) compare(m *machine, before, after *gpu.Report, s *smi) {
 	r.equal("driver", "version", after.Driver, s.driver)
 	r.equal("GPUs", "number", strconv.Itoa(len(after.GPUs)), strconv.Itoa(len(s.cards)))
@@ -107,7 +107,7 @@ func (r *report) compare(m *machine, before, after *gpu.Report, s *smi) {
 	r.xids(m, before, after)
 }
 
-// earlier returns a GPU of the first report.
+// earlier returns the GPU with an address from the first report, or an empty GPU if the report doesn't contain that address.
 func earlier(before *gpu.Report, at string) *gpu.GPU {
 	for i := range before.GPUs {
 		if before.GPUs[i].Bus == at {
@@ -117,7 +117,7 @@ func earlier(before *gpu.Report, at string) *gpu.GPU {
 	return &gpu.GPU{}
 }
 
-// numa compares the node of a GPU's memory with the kernel's node of its PCI slot.
+// numa compares the NUMA node of a GPU with the node of its PCI slot according to the kernel.
 func (r *report) numa(subject string, g *gpu.GPU, m *machine) {
 	node, ok := m.Devices[g.Bus]
 	slot := "none"
@@ -131,7 +131,7 @@ func (r *report) numa(subject string, g *gpu.GPU, m *machine) {
 	r.equal(subject, "NUMA node (kernel's PCI list)", strconv.FormatInt(*g.NUMA, 10), slot)
 }
 
-// measurement accepts a value of nvidia-smi that is within the tolerance of the values of both reports.
+// measurement compares a value of nvidia-smi with the values in both reports. The value must be within the tolerance.
 func (r *report) measurement(subject string, f field, before, after *gpu.GPU, c *card) {
 	theirs, have := c.values[f.smi]
 	first, known := before.Values[f.value]
@@ -162,7 +162,7 @@ func shown(v float64, have bool) string {
 	return strconv.FormatFloat(math.Round(v*100)/100, 'f', -1, 64)
 }
 
-// mig compares the MIG mode and the instances.
+// mig compares the MIG mode and the instances of a GPU.
 func (r *report) mig(subject string, g *gpu.GPU, c *card) {
 	mode := func(on bool) string {
 		if on {
@@ -203,7 +203,7 @@ func orNone(s string) string {
 	return s
 }
 
-// links compares NVLinks. pai-nvml counts the errors of active links, and has no counters without active links.
+// links compares the NVLinks of a GPU. pai-nvml counts the errors of active links. If no link is active, it reports no counters.
 func (r *report) links(subject string, g *gpu.GPU, c *card) {
 	_, counted := g.Values[gpu.NVLinkReplays]
 	switch {
@@ -214,7 +214,7 @@ func (r *report) links(subject string, g *gpu.GPU, c *card) {
 		r.add(subject, "NVLink", verdictEqual, "none", "none")
 		return
 	case (c.links > 0) != counted:
-		// Newer drivers count by other functions of the library.
+		// Newer drivers count errors with other functions of the library.
 		r.add(subject, "NVLink", verdictMissing, fmt.Sprintf("counters: %t", counted), fmt.Sprintf("%d active links", c.links))
 	default:
 		r.add(subject, "NVLink", verdictEqual, "counters", fmt.Sprintf("%d active links", c.links))
@@ -227,7 +227,8 @@ func (r *report) links(subject string, g *gpu.GPU, c *card) {
 	}
 }
 
-// xids lists the errors in the kernel's log, and the errors that pai-nvml reported. The library reports only errors that happen while it is open.
+// xids lists the errors in the kernel's log, and the errors that pai-nvml has reported. NVIDIA's library reports only errors that happen while it is
+// open.
 func (r *report) xids(m *machine, reports ...*gpu.Report) {
 	var seen []string
 	for _, report := range reports {
@@ -243,7 +244,7 @@ func (r *report) xids(m *machine, reports ...*gpu.Report) {
 	}
 }
 
-// indented returns a report as indented JSON, for the file.
+// indented returns a value as indented JSON, with a newline at the end.
 func indented(v any) ([]byte, error) {
 	data, err := json.MarshalIndent(v, "", "  ")
 	return append(data, '\n'), err

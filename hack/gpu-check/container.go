@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/toolkit"
 )
 
-// checkContainer runs a program with CUDA in a container that has the machine's first GPU and no other.
+// checkContainer runs a program with CUDA in a container that gets only the machine's first usable GPU.
 func (o *options) checkContainer(ctx context.Context, r *report, gpus *gpu.Report, edits *toolkit.Edits) {
 	const subject, name = "container", "CUDA with one GPU"
 	not := func(why string) { r.add(subject, name, verdictNotRun, "", why) }
@@ -59,7 +59,7 @@ func (o *options) checkContainer(ctx context.Context, r *report, gpus *gpu.Repor
 	r.judge(subject, said, mine, len(gpus.GPUs) > 1)
 }
 
-// judge compares the output of the program with the expected output in a container with one GPU. Its lines are "key value".
+// judge compares the output of the program with the output that is expected in a container with one GPU. The lines of the output are "key value".
 func (r *report) judge(subject, said string, mine *gpu.GPU, others bool) {
 	got := map[string]string{}
 	for line := range strings.Lines(said) {
@@ -76,7 +76,7 @@ func (r *report) judge(subject, said string, mine *gpu.GPU, others bool) {
 	r.equal(subject, "device file of another GPU", got["other"], "refused")
 }
 
-// container runs the program and returns its output.
+// container runs the program in a container, and returns the output.
 func (o *options) container(ctx context.Context, runtime string, mine *gpu.GPU, gpus *gpu.Report, edits *toolkit.Edits) (string, error) {
 	dir, err := os.MkdirTemp("", "gpu-check-")
 	if err != nil {
@@ -125,7 +125,7 @@ func (o *options) container(ctx context.Context, runtime string, mine *gpu.GPU, 
 	return said.String(), nil
 }
 
-// device returns the number of a device file, as MAJOR:MINOR.
+// device returns the device number of a device file, as MAJOR:MINOR.
 func device(path string) (string, error) {
 	var is unix.Stat_t
 	if err := unix.Stat(path, &is); err != nil {
@@ -134,7 +134,7 @@ func device(path string) (string, error) {
 	return fmt.Sprintf("%d:%d", unix.Major(is.Rdev), unix.Minor(is.Rdev)), nil
 }
 
-// furnish copies the program, and the libraries that it and the driver's library need, into a root folder. All other files come from the
+// furnish copies the program to a root folder, and the libraries that the program and the driver's library need. All other files come from the
 // specification.
 func (o *options) furnish(ctx context.Context, rootfs string) error {
 	for _, dir := range []string{"etc", "dev", "proc", "sys", "tmp", "usr/lib", "lib64"} {
@@ -164,7 +164,7 @@ func (o *options) furnish(ctx context.Context, rootfs string) error {
 	if libc == "" {
 		return errors.New("ldd doesn't name the C library of cuda-check")
 	}
-	// The driver's library is linked to these, which newer C libraries keep empty.
+	// The driver's library is linked to these libraries, which are empty in newer versions of the C library.
 	for _, name := range []string{"libdl.so.2", "libpthread.so.0", "librt.so.1"} {
 		path := filepath.Join(libc, name)
 		if err := copyFile(path, filepath.Join(rootfs, path), 0o755); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -185,8 +185,8 @@ func copyFile(from, to string, mode os.FileMode) error {
 	return os.WriteFile(to, data, mode)
 }
 
-// bare returns the specification of a container without GPUs: like containers of Kubernetes, it may create device files, but may not open device
-// files of GPUs.
+// bare returns the specification of a container without GPUs. Like the containers of Kubernetes, it may create device files, but it may not open the
+// device files of GPUs.
 func bare(args []string) *oci.Spec {
 	memory := int64(1) // the major number of null, zero, random and urandom
 	allowed := func(minor int64) oci.LinuxDeviceCgroup {

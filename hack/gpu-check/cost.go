@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// cost is the processor time and memory of a program while it watches the GPUs.
+// cost holds the processor time and the memory of a program while the program watches the GPUs.
 type cost struct {
 	Program string  `json:"program"`
 	Seconds float64 `json:"seconds"`
@@ -27,7 +27,7 @@ type cost struct {
 	Memory  float64 `json:"memory"` // MiB, at most
 }
 
-// checkCost measures pai-nvml and the agent. The agent runs without an API server: it reads the GPUs and serves its metrics.
+// checkCost measures pai-nvml and the agent. The agent runs without an API server, but it reads the GPUs and serves its metrics.
 func (o *options) checkCost(ctx context.Context, r *report, gpus *gpu.Report) {
 	if o.measure == 0 {
 		r.add("cost", "pai-nvml and pai-agent", verdictNotRun, "", "--measure=0")
@@ -56,8 +56,8 @@ func (r *report) cost(name string, c cost, err error) {
 	r.Costs = append(r.Costs, c)
 }
 
-// measured runs a program for the time of a measurement. beside runs at the same time. The processor time includes the program's children; the
-// memory is the memory of the largest of these processes.
+// measured runs a program for the duration of a measurement. beside runs at the same time. The processor time includes the children of the program.
+// The memory is that of the largest of these processes.
 func (o *options) measured(ctx context.Context, cmd *exec.Cmd, beside func(context.Context) error) (cost, error) {
 	said := &strings.Builder{}
 	cmd.Stderr, cmd.WaitDelay = said, 5*time.Second
@@ -95,7 +95,7 @@ func (o *options) measured(ctx context.Context, cmd *exec.Cmd, beside func(conte
 	return cost{Seconds: seconds, CPU: 100 * used.Seconds() / seconds, Memory: float64(usage.Maxrss) / 1024}, failed
 }
 
-// measuredAgent runs the agent in separate folders, with the address of an API server that doesn't respond.
+// measuredAgent measures the agent, which runs with separate folders and with the address of an API server that doesn't respond.
 func (o *options) measuredAgent(ctx context.Context, r *report, gpus *gpu.Report) (cost, error) {
 	dir, err := os.MkdirTemp("", "gpu-check-") // the path of a socket can't be long
 	if err != nil {
@@ -141,7 +141,7 @@ const (
 	mostText = 64 << 20
 )
 
-// scrape reads the agent's metrics until ctx ends, and compares the last metrics with the GPUs.
+// scrape reads the metrics of the agent until ctx ends, and compares the last of them with the GPUs.
 func (r *report) scrape(ctx context.Context, at string, gpus *gpu.Report) error {
 	var last string
 	for ctx.Err() == nil {
@@ -174,7 +174,7 @@ var sample = regexp.MustCompile(`(?m)^(DCGM_\w+)\{([^}]*)\} `)
 
 var uuidLabel = regexp.MustCompile(`UUID="([^"]+)"`)
 
-// measured returns the names of the metrics in an output of the agent, by the UUID of the GPU.
+// measured returns the names of the metrics in an output of the agent. The keys are the UUIDs of the GPUs.
 func measured(text string) map[string][]string {
 	out := map[string][]string{}
 	for _, m := range sample.FindAllStringSubmatch(text, -1) {

@@ -13,24 +13,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machine describes this machine, without its name.
+// machine describes this machine, but doesn't contain its name.
 type machine struct {
 	System string `json:"system"`
 	Kernel string `json:"kernel"`
-	// Devices are the PCI addresses of NVIDIA's GPUs, with the NUMA node of each; -1 if the machine has only one.
+	// Devices maps the PCI addresses of NVIDIA's GPUs to their NUMA nodes. The node is -1 if the machine has only one.
 	Devices map[string]int64 `json:"devices"`
-	// XIDs are lines of the kernel's log about errors of GPUs.
+	// XIDs holds the lines of the kernel's log about errors of GPUs.
 	XIDs []string `json:"xids,omitempty"`
 	// LogRead reports whether the kernel's log could be read.
 	LogRead bool `json:"logRead"`
 }
 
-// noneError explains why the machine has no GPU to check.
+// noneError is the error if the machine has no GPU that can be checked. It contains the reason.
 type noneError struct{ why string }
 
 func (e *noneError) Error() string { return e.why }
 
-// inspect finds NVIDIA's GPUs in the kernel's list of PCI devices.
+// inspect finds the NVIDIA GPUs among the kernel's PCI devices, and returns the description of the machine.
 func inspect(root string) (*machine, error) {
 	m := &machine{Devices: map[string]int64{}, System: system(root)}
 	folders, err := filepath.Glob(filepath.Join(root, "sys/bus/pci/devices/*"))
@@ -64,7 +64,7 @@ func inspect(root string) (*machine, error) {
 	return m, nil
 }
 
-// word returns the content of a small file, or "" if it can't be read.
+// word returns the content of a small file without surrounding spaces, or "" if the file can't be read.
 func word(dir, name string) string {
 	data, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {
@@ -73,7 +73,7 @@ func word(dir, name string) string {
 	return strings.TrimSpace(string(data))
 }
 
-// system returns the name of the distribution.
+// system returns the name of the distribution, or "unknown".
 func system(root string) string {
 	for line := range strings.Lines(word(root, "etc/os-release")) {
 		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "PRETTY_NAME="); ok {
@@ -85,10 +85,11 @@ func system(root string) string {
 
 var xidLine = regexp.MustCompile(`NVRM: Xid \(PCI:([0-9a-fA-F:.]+)\): (\d+)`)
 
-// mostLines limits the number of lines of the log that are read: the kernel keeps fewer.
+// mostLines limits the number of lines that are read from the kernel's log. The kernel keeps fewer lines.
 const mostLines = 1 << 20
 
-// xids returns the errors of GPUs in the kernel's log, as "BUS XID". Each read of the file returns a line; it doesn't wait for more.
+// xids returns the errors of GPUs in the kernel's log, as "BUS XID". Each read of the file returns one line. A read at the end of the log doesn't
+// wait for further lines.
 func xids(file string) (out []string, err error) {
 	fd, err := unix.Open(file, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -113,8 +114,8 @@ func xids(file string) (out []string, err error) {
 	return slices.Compact(out), nil
 }
 
-// bus returns a PCI address as Linux writes it: nvidia-smi has eight digits for the domain, and capitals; the kernel's log has no
-// function.
+// bus converts a PCI address to the spelling of Linux. nvidia-smi writes eight digits for the domain, and capital letters. The kernel's log leaves
+// out the function.
 func bus(text string) string {
 	text = strings.ToLower(strings.TrimSpace(text))
 	if domain, rest, ok := strings.Cut(text, ":"); ok && len(domain) > 4 {

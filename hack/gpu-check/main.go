@@ -1,9 +1,10 @@
-// gpu-check compares paictl's reading of the NVIDIA GPUs of this machine with nvidia-smi's, without Kubernetes, and writes a report
-// for docs/hardware.md. hack/gpu-check.sh builds it with the programs that it runs. It changes no setting of a GPU.
+// gpu-check compares the values that paictl reads from the NVIDIA GPUs of this machine with the values of nvidia-smi, without Kubernetes. It writes
+// a report for docs/hardware.md. hack/gpu-check.sh builds gpu-check and the programs that gpu-check runs. It changes no settings of the GPUs.
 //
 //	gpu-check --out report
 //
-// It exits with 0 if nothing differs, 1 if something differs or fails, 2 for wrong arguments, and 3 if the machine has no NVIDIA device or no driver.
+// It exits with 0 if nothing differs, 1 if something differs or fails, 2 for wrong arguments, and 3 if the machine has no NVIDIA device or no
+// driver.
 package main
 
 import (
@@ -26,14 +27,14 @@ func main() {
 	os.Exit(code)
 }
 
-// Exit codes.
+// These are the exit codes.
 const (
 	exitDiffers = 1
 	exitUsage   = 2
 	exitNone    = 3
 )
 
-// options are the command-line flags.
+// options holds the flags of the command.
 type options struct {
 	root, out                               string
 	smi, probe, ctk, hook, agent, cuda, oci string
@@ -104,7 +105,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	return 0
 }
 
-// check runs all checks. It returns an error if no comparison is possible.
+// check runs all checks. It returns an error if nothing can be compared.
 func (o *options) check(ctx context.Context) (*report, error) {
 	m, err := inspect(o.root)
 	if err != nil {

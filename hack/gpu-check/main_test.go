@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-// station is a machine with two H100, and with outputs of nvidia-smi and pai-nvml that agree. Tests change its files. The outputs were written by
-// hand in the formats of driver 550: paictl hasn't been run on a machine with a GPU.
+// station is a machine with two H100, on which the outputs of nvidia-smi and pai-nvml agree. Tests change the files with these outputs. The outputs
+// were written by hand in the formats of driver 550, because paictl hasn't been run on a machine with a GPU yet.
 type station struct {
 	t    *testing.T
 	root string
@@ -53,7 +53,7 @@ func (s *station) file(name, content string) {
 	require.NoError(s.t, os.WriteFile(path, []byte(content), 0o600))
 }
 
-// replace changes the output of a program.
+// replace replaces a text in the output of a program.
 func (s *station) replace(name, from, to string) {
 	s.t.Helper()
 	path := filepath.Join(s.dir, name)
@@ -63,7 +63,7 @@ func (s *station) replace(name, from, to string) {
 	require.NoError(s.t, os.WriteFile(path, bytes.ReplaceAll(data, []byte(from), []byte(to)), 0o600))
 }
 
-// run returns the exit code, all output and the report.
+// run runs gpu-check. It returns the exit code, all output, and the report.
 func (s *station) run(more ...string) (code int, said, report string) {
 	s.t.Helper()
 	out := s.t.TempDir()

@@ -33,7 +33,7 @@ func TestTheKernelsLogNamesXIDs(t *testing.T) {
 	require.Error(t, err)
 }
 
-// edits returns the edits for a machine with two GPUs whose files exist below root.
+// edits returns the edits for a machine with two GPUs, and the machine's GPUs. It creates the files of the edits below root.
 func edits(t *testing.T, root string) (*toolkit.Edits, *gpu.Report) {
 	t.Helper()
 	for _, name := range []string{"usr/lib/libcuda.so.550", "var/hook"} {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Verdicts of a check.
+// These are the verdicts of a check.
 const (
 	verdictEqual   = "equal"
 	verdictDiffers = "differs"
@@ -21,7 +21,7 @@ const (
 	verdictNotRun  = "not run"
 )
 
-// report is the result of all checks.
+// report holds the results of all checks.
 type report struct {
 	At        time.Time `json:"at"`
 	Machine   machine   `json:"machine"`
@@ -46,7 +46,7 @@ func (r *report) add(subject, name, verdict, ours, theirs string) {
 	r.Checks = append(r.Checks, check{subject, name, verdict, ours, theirs})
 }
 
-// equal adds a comparison of two texts.
+// equal adds a check that compares two texts.
 func (r *report) equal(subject, name, ours, theirs string) {
 	verdict := verdictEqual
 	if ours != theirs {
@@ -55,7 +55,7 @@ func (r *report) equal(subject, name, ours, theirs string) {
 	r.add(subject, name, verdict, ours, theirs)
 }
 
-// secret adds a comparison of two texts that identify hardware. The report contains them only if they differ.
+// secret adds a check that compares two texts that identify hardware. The report contains the texts only if they differ.
 func (r *report) secret(subject, name, ours, theirs string) {
 	if ours == theirs {
 		r.add(subject, name, verdictEqual, "", "")
@@ -64,12 +64,12 @@ func (r *report) secret(subject, name, ours, theirs string) {
 	r.add(subject, name, verdictDiffers, ours, theirs)
 }
 
-// failed reports whether a check has failed.
+// failed reports whether at least one check has failed.
 func (r *report) failed() bool {
 	return slices.ContainsFunc(r.Checks, func(c check) bool { return c.Verdict == verdictDiffers || c.Verdict == verdictFailed })
 }
 
-// summary returns the number of checks by verdict.
+// summary returns the number of checks for each verdict, as text.
 func (r *report) summary() string {
 	count := map[string]int{}
 	for _, c := range r.Checks {
@@ -84,7 +84,7 @@ func (r *report) summary() string {
 	return strings.Join(out, ", ")
 }
 
-// models returns the number of GPUs by model: "2 x NVIDIA-H100-80GB-HBM3".
+// models returns the number of GPUs for each model, such as "2 x NVIDIA-H100-80GB-HBM3".
 func (r *report) models() string {
 	var out []string
 	models := slices.Sorted(slices.Values(r.Models))
@@ -99,7 +99,7 @@ func (r *report) models() string {
 	return cmp.Or(strings.Join(out, ", "), "no GPU")
 }
 
-// markdown returns the section for docs/hardware.md.
+// markdown returns the report as a section for docs/hardware.md.
 func (r *report) markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## %s, driver %s\n\n", r.models(), cmp.Or(r.Driver, "unknown"))
@@ -123,12 +123,12 @@ func (r *report) markdown() string {
 	return b.String()
 }
 
-// cell escapes a text for a table.
+// cell escapes a text for a cell of a Markdown table.
 func cell(text string) string {
 	return strings.NewReplacer("|", "\\|", "\n", " ").Replace(text)
 }
 
-// write writes both files into a folder.
+// write writes the report to a folder, as JSON and as Markdown.
 func (r *report) write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

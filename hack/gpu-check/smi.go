@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// patience is how long nvidia-smi may take: on machines without a persistence daemon it initializes all GPUs first.
+// patience is how long nvidia-smi may take. On machines without a persistence daemon, it first initializes all GPUs.
 const patience = time.Minute
 
-// smi is the output of nvidia-smi.
+// smi holds the output of nvidia-smi.
 type smi struct {
 	driver string
 	cards  []card
 }
 
-// card is a GPU as nvidia-smi describes it. Values that it doesn't have are missing.
+// card is a GPU in the output of nvidia-smi. values contains only the values that nvidia-smi reports for the GPU.
 type card struct {
 	index             int
 	uuid, name, bus   string
@@ -33,13 +33,13 @@ type card struct {
 	linksRead, errors bool // whether nvidia-smi reported links and their errors
 }
 
-// instance is a MIG device.
+// instance is a MIG device in the output of nvidia-smi.
 type instance struct {
 	gi, ci int
 	uuid   string
 }
 
-// askSMI runs nvidia-smi. It omits fields that the installed version doesn't have.
+// askSMI runs nvidia-smi, and returns its output. It leaves out fields that the installed version doesn't support.
 func (o *options) askSMI(ctx context.Context) (*smi, error) {
 	base := []string{"index", "uuid", "name", "pci.bus_id", "driver_version"}
 	rows, err := o.query(ctx, base)
@@ -82,7 +82,7 @@ func (o *options) askSMI(ctx context.Context) (*smi, error) {
 	return out, nil
 }
 
-// query returns the fields of each GPU.
+// query returns the values of the named fields for each GPU.
 func (o *options) query(ctx context.Context, names []string) ([][]string, error) {
 	said, err := output(ctx, o.smi, "--query-gpu="+strings.Join(names, ","), "--format=csv,noheader,nounits")
 	if err != nil {
@@ -102,7 +102,7 @@ func (o *options) query(ctx context.Context, names []string) ([][]string, error)
 	return out, nil
 }
 
-// log is the part of nvidia-smi -q -x with the instances, which the query of fields doesn't report.
+// log is the part of the output of nvidia-smi -q -x that describes instances. --query-gpu doesn't report instances.
 type log struct {
 	GPUs []struct {
 		ID   string `xml:"id,attr"`
@@ -141,7 +141,7 @@ func (o *options) instances(ctx context.Context, s *smi) error {
 	return nil
 }
 
-// names returns the UUIDs of instances by the UUID of their GPU, in the order of nvidia-smi -L.
+// names returns the UUIDs of instances, in the order of nvidia-smi -L. The keys are the UUIDs of the GPUs.
 func (s *smi) names(ctx context.Context, o *options) map[string][]string {
 	said, err := output(ctx, o.smi, "-L")
 	if err != nil {
@@ -162,7 +162,7 @@ func (s *smi) names(ctx context.Context, o *options) map[string][]string {
 	return out
 }
 
-// of returns the GPU at an address.
+// of returns the GPU at a PCI address, or nil if there is no such GPU.
 func (s *smi) of(at string) *card {
 	for i := range s.cards {
 		if s.cards[i].bus == at {
@@ -172,7 +172,7 @@ func (s *smi) of(at string) *card {
 	return nil
 }
 
-// links reads the state of NVLinks and their errors. GPUs without NVLink have neither.
+// links reads the states of NVLinks and the numbers of their errors. GPUs without NVLink report neither.
 func (o *options) links(ctx context.Context, s *smi) {
 	for i := range s.cards {
 		c := &s.cards[i]
@@ -199,14 +199,14 @@ func (o *options) links(ctx context.Context, s *smi) {
 	}
 }
 
-// Errors of NVLinks by nvidia-smi's names.
+// These are nvidia-smi's names for errors of NVLinks.
 const (
 	replays    = "Replay Errors"
 	recoveries = "Recovery Errors"
 	flits      = "CRC Errors"
 )
 
-// output runs a program that may hang with its driver. It doesn't wait for a program that hangs.
+// output runs a program, and returns its output. The program may hang because of its driver; output doesn't wait for such a program.
 func output(ctx context.Context, program string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -1,10 +1,10 @@
-// policies runs the traces of docs/performance.md with each policy and prints a table with HiveD's figures and ours.
+// policies runs the traces of docs/performance.md with each policy. It prints a table with the results of HiveD and of paictl.
 //
 //	go run ./hack/policies                          # the table of docs/performance.md
 //	go run ./hack/policies -gpus 512 -seeds 2,3,5   # other jobs, without HiveD's figures
 //
-// All times are virtual, so the table doesn't depend on the machine. HiveD's figures (hived.csv) were measured with the same
-// jobs: microsoft/hivedscheduler 66f26ac, replayed by the same rules.
+// All times are virtual, so the table doesn't depend on the machine. The results of HiveD (hived.csv) were measured with the same jobs and the same
+// rules, with microsoft/hivedscheduler 66f26ac.
 package main
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/sim/trace"
 )
 
-// variant defines the time that a killed job loses.
+// variant specifies how much time a killed job loses.
 type variant struct {
 	name                string
 	checkpoint, restart int // seconds
@@ -89,7 +89,7 @@ func numbers(list string) ([]int, error) {
 	return out, nil
 }
 
-// compare runs the jobs of all seeds with each policy. At any time, as many simulations run as there are processors.
+// compare runs the jobs of all seeds with each policy. It runs as many simulations at the same time as there are processors.
 func compare(ctx context.Context, gpus int, v variant, seeds []int, policies []string) ([]row, error) {
 	all := make([][]figures, len(policies))
 	g, ctx := errgroup.WithContext(ctx)

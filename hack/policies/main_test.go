@@ -23,8 +23,8 @@ func TestHiveDsFiguresAreThereForEachSizeAndSeed(t *testing.T) {
 	assert.InEpsilon(t, 18124, h.mean(64, "kept", []int{0})[all], 1e-9)
 }
 
-// A program that isn't this one replayed the same jobs: guaranteed jobs were done after 3,735 s. It knows no turns of virtual
-// clusters, which change the times of opportunistic jobs (46,694 s there) and the kills (1,049) a little.
+// An independent program has replayed the same jobs. According to it, guaranteed jobs were complete after 3,735 s. It doesn't consider the turns of
+// virtual clusters, which slightly change the times of opportunistic jobs (46,694 s there) and the number of killed jobs (1,049).
 func TestTheFiguresAreThoseThatWereMeasuredIndependently(t *testing.T) {
 	rows, err := compare(t.Context(), 64, variants[0], []int{0}, cell.PolicyNames())
 	require.NoError(t, err)

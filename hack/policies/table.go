@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/sim"
 )
 
-// figures are the results of a run: first the columns of hived.csv after the seed, then figures that HiveD doesn't have.
+// figures holds the results of a run. The first figures are the columns of hived.csv after the seed. The other figures weren't measured for HiveD.
 type figures []float64
 
 const (
@@ -37,7 +37,7 @@ const (
 	columns
 )
 
-// ofHiveD is the number of jobs in hived.csv.
+// ofHiveD is the number of figures for each run in hived.csv.
 const ofHiveD = rack16
 
 func figuresOf(r *sim.Report) figures {
@@ -53,7 +53,7 @@ func figuresOf(r *sim.Report) figures {
 	return f
 }
 
-// oneRack returns the share of the jobs of a size whose GPUs are all in one rack, or NaN if there are no such jobs.
+// oneRack returns the share of jobs of a size that have all of their GPUs in one rack. It returns NaN if there are no such jobs.
 func oneRack(r *sim.Report, gpus int) float64 {
 	for _, s := range r.Sizes {
 		if s.GPUs == gpus {
@@ -112,7 +112,7 @@ func readHiveD() (hived, error) {
 	return out, nil
 }
 
-// mean returns the means over the seeds, or nil if HiveD wasn't measured with one of the seeds.
+// mean returns the means of HiveD's figures over the seeds, or nil if HiveD wasn't measured with one of the seeds.
 func (h hived) mean(gpus int, variant string, seeds []int) figures {
 	var list []figures
 	for _, seed := range seeds {
@@ -125,7 +125,7 @@ func (h hived) mean(gpus int, variant string, seeds []int) figures {
 	return mean(list)
 }
 
-// row is a policy and its figures.
+// row is a row of the table: a policy and its figures.
 type row struct {
 	name string
 	figures
@@ -135,7 +135,7 @@ const header = `| GPUs | work of killed jobs | policy | guaranteed: mean / p99, 
 |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
 `
 
-// table writes the rows of one size and variant; reference is nil without HiveD's figures.
+// table returns the rows for one size and variant as Markdown. reference holds HiveD's figures, or is nil without these figures.
 func table(gpus int, v variant, reference figures, rows []row) string {
 	var b strings.Builder
 	rows = merged(rows)
@@ -155,7 +155,7 @@ func table(gpus int, v variant, reference figures, rows []row) string {
 	return b.String()
 }
 
-// merged combines policies with the same results to one row.
+// merged merges policies with the same results into one row.
 func merged(rows []row) []row {
 	var out []row
 	for _, r := range rows {
@@ -173,7 +173,7 @@ func (f figures) equal(other figures) bool {
 	return slices.EqualFunc(f, other, func(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) })
 }
 
-// against formats figures relative to HiveD's.
+// against formats figures of the row relative to HiveD's figures.
 func (r *row) against(reference figures, which ...int) string {
 	if reference == nil || r.name == "HiveD" {
 		return "–"
@@ -205,7 +205,7 @@ func thousandths(v float64) string {
 	return strings.TrimPrefix(strconv.FormatFloat(v, 'f', 3, 64), "0")
 }
 
-// thousands writes a whole number with commas.
+// thousands formats a number with commas as thousands separators.
 func thousands(v float64) string {
 	if v < 10 && v != math.Trunc(v) {
 		return strconv.FormatFloat(v, 'f', 1, 64)

@@ -14,14 +14,14 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// Folders, from the root of the repository.
+// These are folders, relative to the root of the repository.
 const (
 	sources   = "pkg/portal/web"
 	built     = "pkg/portal/built"
 	libraries = sources + "/libraries"
 )
 
-// modules maps the names in the sources' imports to the files of the libraries.
+// modules maps the names that the sources import to files of the libraries.
 var modules = map[string]string{
 	"preact":               "preact/preact.mjs",
 	"preact/hooks":         "preact/hooks.mjs",
@@ -54,10 +54,10 @@ var modules = map[string]string{
 	"@xterm/addon-fit":           "xterm-addon-fit/addon-fit.mjs",
 }
 
-// adapted are the changes to files of libraries that the content security policy requires: it forbids style elements and the
-// attribute style, but not rules and declarations that a script sets.
+// adapted lists changes to files of libraries that are necessary because of the content security policy. The policy forbids style elements and the
+// attribute style, but allows rules and declarations that a script sets.
 var adapted = map[string][]change{
-	// Without the change, the library does this only below a shadow root.
+	// Without this change, the library uses adopted style sheets only below a shadow root.
 	"style-mod/style-mod.js": {{"!root.head && root.adoptedStyleSheets", "root.adoptedStyleSheets", 1}},
 	"xterm/xterm.mjs": {
 		{`createElement("style")`, `createElement("portal-style")`, 3}, // terminal.ts defines it
@@ -65,17 +65,17 @@ var adapted = map[string][]change{
 	},
 }
 
-// change replaces a text that occurs a given number of times in a file.
+// change replaces a text with another text. The text must occur the given number of times in the file.
 type change struct {
 	from, to string
 	times    int
 }
 
-// targets are the oldest browsers that the built files support.
+// targets lists the oldest browsers that the built files support.
 var targets = []api.Engine{{Name: api.EngineChrome, Version: "109"}, {Name: api.EngineFirefox, Version: "115"}, {Name: api.EngineSafari, Version: "16.4"}}
 
-// bundle returns the built files by name. The libraries that all pages use are in a separate file, so that a change of the pages leaves it
-// unchanged. The editor, the terminal, the charts and the packing of folders are one file each, which pages load when they need it.
+// bundle returns the built files by name. The libraries that all pages use are in a separate file, so that a change to the pages doesn't change it.
+// The editor, the terminal, the charts, and the code that packs folders are in one file each. Pages load such a file when they need it.
 func bundle(root string) (map[string][]byte, error) {
 	common := api.BuildOptions{
 		AbsWorkingDir: root, Outdir: filepath.Join(root, built), Bundle: true, Format: api.FormatESModule, Engines: targets,
@@ -90,11 +90,11 @@ func bundle(root string) (map[string][]byte, error) {
 	one.Plugins = []api.Plugin{resolve(func(name string) api.OnResolveResult {
 		return api.OnResolveResult{Path: filepath.Join(root, libraries, modules[name])}
 	}), adapt(root)}
-	// The pages are not minified: a commit then contains only the lines that changed.
+	// The pages aren't minified, so that a commit contains only the lines that have changed.
 	two := common
 	two.EntryPointsAdvanced = []api.EntryPoint{
 		{InputPath: sources + "/src/main.tsx", OutputPath: "app"},
-		// A page loads these files only when it needs them.
+		// Pages load these files only when they need them.
 		{InputPath: sources + "/src/actions.tsx", OutputPath: "actions"},
 		{InputPath: sources + "/src/admin.tsx", OutputPath: "admin"},
 		{InputPath: sources + "/src/jobform.tsx", OutputPath: "jobform"},
@@ -107,7 +107,7 @@ func bundle(root string) (map[string][]byte, error) {
 	two.Plugins = []api.Plugin{resolve(func(string) api.OnResolveResult {
 		return api.OnResolveResult{Path: "./library.js", External: true}
 	})}
-	// The theme is set by a script that runs before the page is drawn.
+	// A script sets the theme before the browser draws the page.
 	three := common
 	three.EntryPointsAdvanced, three.Format = []api.EntryPoint{{InputPath: sources + "/src/theme.ts", OutputPath: "theme"}}, api.FormatIIFE
 	icon, err := os.ReadFile(filepath.Join(root, sources, "icon.svg"))
@@ -139,7 +139,7 @@ func bundle(root string) (map[string][]byte, error) {
 // chunk is the prefix of the names of files with code that several pages use.
 const chunk = "chunk-"
 
-// rename gives these files names that don't depend on their contents: shared.js is the largest, then comes shared-2.js.
+// rename gives the files with shared code names that don't depend on their contents. The largest file becomes shared.js, and the next shared-2.js.
 func rename(files map[string][]byte) {
 	var chunks []string
 	for name := range files {
@@ -161,7 +161,7 @@ func rename(files map[string][]byte) {
 	}
 }
 
-// resolve resolves imports to the files of the libraries, and rejects all other packages.
+// resolve returns a plugin that resolves imports to the files of the libraries, and rejects all other packages.
 func resolve(library func(name string) api.OnResolveResult) api.Plugin {
 	return api.Plugin{Name: "libraries", Setup: func(b api.PluginBuild) {
 		b.OnResolve(api.OnResolveOptions{Filter: `^[^./]`}, func(a api.OnResolveArgs) (api.OnResolveResult, error) {
@@ -176,7 +176,7 @@ func resolve(library func(name string) api.OnResolveResult) api.Plugin {
 	}}
 }
 
-// adapt applies the changes to libraries. It fails if a file doesn't contain the text to be replaced.
+// adapt returns a plugin that applies the changes in adapted. The build fails if a file doesn't contain a text that is to be replaced.
 func adapt(root string) api.Plugin {
 	return api.Plugin{Name: "adapted", Setup: func(b api.PluginBuild) {
 		for name, changes := range adapted {

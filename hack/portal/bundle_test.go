@@ -67,7 +67,7 @@ func TestTheLibrariesAreThoseOfTheLockFile(t *testing.T) {
 	}
 }
 
-// A new version of a library may add its styles in a place that the policy forbids and that isn't known here.
+// A new version of a library may add its styles in another place, which the content policy forbids.
 func TestALibraryWithoutTheTextsToChangeIsRefused(t *testing.T) {
 	root, err := root()
 	if err != nil {

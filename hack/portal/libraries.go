@@ -11,8 +11,8 @@ import (
 	"slices"
 )
 
-// library is an npm package and the files of it that the portal uses: maps from their names in the package to their names in the
-// folder of libraries.
+// library is an npm package, with the files that the portal uses. files maps the names of files in the package to their names in the folder of
+// libraries.
 type library struct {
 	name, folder string
 	files        map[string]string
@@ -44,12 +44,12 @@ var fetched = []library{
 	inOneFile("@xterm/addon-fit", "xterm-addon-fit", "lib/addon-fit.mjs"),
 }
 
-// inOneFile returns a library that is one file and its licence.
+// inOneFile returns a library that consists of one file and its license.
 func inOneFile(name, folder, file string) library {
 	return library{name, folder, map[string]string{file: path.Base(file), "LICENSE": "LICENSE"}}
 }
 
-// entry is a library in the manifest.
+// entry describes a library in the manifest.
 type entry struct {
 	Name      string   `json:"name"`
 	Version   string   `json:"version"`
@@ -58,8 +58,8 @@ type entry struct {
 	Files     []string `json:"files"`
 }
 
-// fetch runs npm, which fetches the packages and checks them against the lock file, and copies the files that the portal uses. No
-// scripts of packages are run.
+// fetch downloads the packages with npm, which verifies them with the lock file, and copies the files that the portal uses. It doesn't run scripts
+// of the packages.
 func fetch(root string) error {
 	temp, err := os.MkdirTemp("", "portal-libraries")
 	if err != nil {

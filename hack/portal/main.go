@@ -1,4 +1,4 @@
-// Command portal bundles the portal's pages. It is a separate module, so that the bundler doesn't become a library of paictl.
+// Command portal bundles the pages of the portal. It is a separate module, so that paictl doesn't depend on the bundler.
 //
 //	portal bundle      writes pkg/portal/built from pkg/portal/web
 //	portal libraries   fetches the libraries that package-lock.json pins, and writes pkg/portal/web/libraries
@@ -35,7 +35,7 @@ func run(args []string) error {
 	return fmt.Errorf("%q is neither bundle nor libraries", args[0])
 }
 
-// root returns the root of the repository, two folders above this module.
+// root returns the root of the repository, which is two folders above the working directory.
 func root() (string, error) {
 	here, err := os.Getwd()
 	if err != nil {

@@ -12,13 +12,14 @@ import (
 	"strings"
 )
 
-// fingerprint names a finding in the baseline. It has no file and no line, so moving a sentence changes nothing.
+// fingerprint returns the entry of a finding in the baseline. It doesn't depend on the file and the line, so moving a sentence changes nothing.
 func (f finding) fingerprint() string {
 	sum := sha256.Sum256([]byte(f.rule + "\n" + f.text))
 	return hex.EncodeToString(sum[:])[:10]
 }
 
-// readBaseline returns the fingerprints of known findings, sorted, one for each occurrence.
+// readBaseline returns the fingerprints of the known findings, or nil if the baseline doesn't exist. The fingerprints are sorted, and each
+// occurrence of a finding has one.
 func readBaseline(name string) ([]string, error) {
 	text, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -36,7 +37,7 @@ func writeBaseline(name string, entries []string) error {
 	return os.WriteFile(name, []byte(text), 0o644)
 }
 
-// createBaseline writes the first baseline. It doesn't replace an existing baseline, because a baseline only shrinks.
+// createBaseline writes the first baseline. It doesn't replace an existing baseline, because a baseline must only shrink.
 func createBaseline(name string, found []finding) error {
 	if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s exists", name)
@@ -48,8 +49,8 @@ func createBaseline(name string, found []finding) error {
 	return writeBaseline(name, entries)
 }
 
-// divide returns the findings that the baseline doesn't have, and its entries that are found and that aren't. Two
-// occurrences of a sentence need two entries.
+// divide returns the findings that aren't in the baseline as added, the entries of the baseline that were found as known, and the other entries as
+// gone. Two occurrences of the same sentence need two entries.
 func divide(baseline []string, found []finding) (added []finding, known, gone []string) {
 	left := map[string]int{}
 	for _, entry := range baseline {
@@ -73,8 +74,8 @@ func divide(baseline []string, found []finding) (added []finding, known, gone []
 	return added, known, gone
 }
 
-// compare prints how findings differ from the baseline. With update it first removes entries that aren't found; it
-// never adds one.
+// compare prints the differences between findings and the baseline. If update is set, it first removes the entries that weren't found. It never adds
+// an entry.
 func compare(name string, found []finding, update bool, out io.Writer) error {
 	baseline, err := readBaseline(name)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 var directive = regexp.MustCompile(`^//(go:|nolint|line |export |\+|[a-z]+:[a-z])`)
 
-// readGo returns the comments of a Go file and, unless it is a test, its messages and help.
+// readGo returns the comments of a Go file. Unless the file is a test, it also returns the messages and help texts.
 func readGo(name string, text []byte) ([]passage, error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, name, text, parser.ParseComments|parser.SkipObjectResolution)
@@ -41,8 +41,8 @@ func readGo(name string, text []byte) ([]passage, error) {
 	return out, nil
 }
 
-// documentedBy returns the kinds of the declarations that comments document: func, type, var or const. It has only comments that begin
-// with the name of the declaration.
+// documentedBy returns the comments that document declarations, with the kind of the declaration: func, type, var or const. It returns only comments
+// that begin with the name of the declaration.
 func documentedBy(file *ast.File) map[*ast.CommentGroup]string {
 	out := map[*ast.CommentGroup]string{}
 	add := func(doc *ast.CommentGroup, name *ast.Ident, kind token.Token) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// literals collects messages: string literals, joined where they are added to each other.
+// literals collects messages, which are string literals. Literals that are added to each other are joined.
 type literals struct {
 	files *token.FileSet
 	out   []passage
@@ -33,7 +33,7 @@ func (l *literals) Visit(n ast.Node) ast.Visitor {
 	return l
 }
 
-// expression reads a string literal, or a sum with one in it, as one text.
+// expression reads an expression as one text. The expression is a string literal, or a sum that contains a string literal.
 func (l *literals) expression(e ast.Expr) ast.Visitor {
 	if !hasText(e) {
 		return l
@@ -56,7 +56,7 @@ func hasText(e ast.Expr) bool {
 	return false
 }
 
-// join appends the text of an expression. A value that isn't a literal becomes a verb of fmt.
+// join appends the text of an expression to a passage. A value that isn't a literal becomes %s.
 func (l *literals) join(p *passage, e ast.Expr) {
 	lit, isLit := e.(*ast.BasicLit)
 	sum, isSum := e.(*ast.BinaryExpr)
@@ -91,5 +91,5 @@ func (l *literals) add(p *passage, lit *ast.BasicLit) {
 var code = regexp.MustCompile(`^#!|\bset -eu|&&|\|\||\$\(|\$\{|\]; then|<<|\(\?|\[\^|\\[dswb]|:=|^\s*[{<]|` +
 	`^(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|WITH|PRAGMA|BEGIN|VACUUM|ATTACH)\b|\b(AND|FROM|WHERE) [a-z_.]+ `)
 
-// isCode reports whether a literal is a script, a query, a pattern or a template rather than prose.
+// isCode reports whether a literal is code instead of prose, such as a script, a query, a pattern or a template.
 func isCode(text string) bool { return code.MatchString(text) }

@@ -1,5 +1,5 @@
-// Command prose finds wording in comments, messages and documents that readers of technical English stumble over.
-// In: the files that git doesn't ignore, and baseline.txt, the findings that were known when the check began.
+// Command prose finds wording in comments, messages and documents that is hard to understand for readers of technical English.
+// In: the files that git doesn't ignore, and baseline.txt with the findings that were known when the check was introduced.
 // Out: a line for each new finding. The baseline only shrinks.
 package main
 
@@ -28,7 +28,7 @@ Run it in the root of the repository. The baseline is hack/prose/baseline.txt. T
 sentence. An edited sentence isn't in the baseline, so it must have no findings left.
 `
 
-// errFindings is returned after findings are printed.
+// errFindings is the error if the check has found something. The findings have been printed by then.
 var errFindings = errors.New("the check found something")
 
 const baselineFile = "hack/prose/baseline.txt"
@@ -44,7 +44,7 @@ func main() {
 	}
 }
 
-// options are the arguments of the command.
+// options holds the arguments of the command.
 type options struct {
 	update, stats, all bool
 	create             bool // only for the first baseline, so the usage doesn't have it
@@ -104,7 +104,7 @@ func run(ctx context.Context, root string, args []string, out io.Writer) error {
 	return compare(baseline, found, o.update, out)
 }
 
-// find returns the findings of files.
+// find returns the findings in the named files.
 func find(rs rules, root string, names []string) ([]finding, error) {
 	var out []finding
 	for _, name := range names {
@@ -119,7 +119,7 @@ func find(rs rules, root string, names []string) ([]finding, error) {
 	return out, nil
 }
 
-// reportAll prints the findings of the files that args name or that are below a folder of args.
+// reportAll prints all findings in the files that args names, or that are below a folder of args.
 func reportAll(rs rules, root string, names, args []string, out io.Writer) error {
 	var chosen []string
 	for _, arg := range args {

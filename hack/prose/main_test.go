@@ -13,7 +13,7 @@ import (
 
 const idiom = "The key lies in a Secret. "
 
-// repository makes a repository with files, which git doesn't track yet, and a baseline of their findings.
+// repository creates a repository with files that git doesn't track yet, and with a baseline of the findings in these files.
 func repository(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()

@@ -13,7 +13,7 @@ var (
 	fence        = regexp.MustCompile("^\\s*(?:>\\s*)?(```+|~~~+)")
 )
 
-// readMarkdown returns paragraphs, items, headings and cells of tables, without code and comments.
+// readMarkdown returns the paragraphs, list items, headings and table cells of a Markdown text, without code and comments.
 func readMarkdown(name string, text []byte) ([]passage, error) {
 	b := paragraphs{area: docs, indent: 4}
 	var open string
@@ -47,12 +47,12 @@ func readMarkdown(name string, text []byte) ([]passage, error) {
 	return b.stop(), nil
 }
 
-// withoutComments removes comments and keeps the numbers of lines.
+// withoutComments removes comments from a text, but keeps the line numbers.
 func withoutComments(text string) string {
 	return htmlComment.ReplaceAllStringFunc(text, func(c string) string { return strings.Repeat("\n", strings.Count(c, "\n")) })
 }
 
-// single adds a passage of one line.
+// single adds a passage that consists of one line.
 func (b *paragraphs) single(line int, text string) {
 	b.stop()
 	b.open = &passage{area: b.area}
@@ -60,7 +60,7 @@ func (b *paragraphs) single(line int, text string) {
 	b.stop()
 }
 
-// row adds the cells of a row of a table.
+// row adds the cells of a table row as passages.
 func (b *paragraphs) row(line int, text string) {
 	b.stop()
 	if tableRule.MatchString(text) {

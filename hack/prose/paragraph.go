@@ -7,7 +7,7 @@ import (
 
 var listItem = regexp.MustCompile(`^\s*([-*•]|\d+[.)])\s+`)
 
-// paragraphs joins lines. An empty line, a list item and indented code end a paragraph.
+// paragraphs joins lines to passages. An empty line, a list item or indented code ends a passage.
 type paragraphs struct {
 	area   area
 	indent int // number of spaces before code
@@ -35,7 +35,7 @@ func (b *paragraphs) addLine(line int, text string) {
 	b.open.addLine(line, text[len(item):])
 }
 
-// stop ends the open paragraph and returns all.
+// stop ends the open passage, and returns all passages.
 func (b *paragraphs) stop() []passage {
 	if b.open != nil {
 		b.out = append(b.out, *b.open)
@@ -44,7 +44,7 @@ func (b *paragraphs) stop() []passage {
 	return b.out
 }
 
-// split makes paragraphs of a literal with several lines.
+// split splits a literal with several lines into paragraphs.
 func (p *passage) split() []passage {
 	if !strings.Contains(p.text, "\n") {
 		return []passage{*p}

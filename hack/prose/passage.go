@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// An area is a kind of text. The statistics have a column for each.
+// An area is a kind of text. The statistics contain a column for each area.
 type area string
 
 const (
@@ -14,35 +14,35 @@ const (
 	messages area = "messages"
 )
 
-// A passage is text of one file that belongs together: a paragraph, a cell of a table or a message.
+// A passage is a coherent text in one file, such as a paragraph, a table cell or a message.
 type passage struct {
 	area  area
 	text  string
 	marks []mark
-	// documents is the kind of the Go declaration that the passage documents; "" if it documents none.
+	// documents is the kind of the Go declaration that the passage documents, or "".
 	documents string
 }
 
-// A mark says at which offset in a passage a line of the file begins.
+// A mark is the offset in a passage at which a line of the file begins.
 type mark struct{ offset, line int }
 
-// A sentence is one line without the code that it quotes, so reflowing a paragraph doesn't change it.
+// A sentence is one line of text. Quoted code is replaced, and reflowing the paragraph doesn't change the sentence.
 type sentence struct {
 	file string
 	line int
 	area area
 	text string
-	// documents is the kind of the declaration for the first sentence of its comment, otherwise "".
+	// documents is the kind of the declaration if the sentence is the first of its comment, and "" otherwise.
 	documents string
 }
 
-// add appends the text of a line.
+// add appends the text of a line to the passage.
 func (p *passage) add(line int, text string) {
 	p.marks = append(p.marks, mark{len(p.text), line})
 	p.text += text
 }
 
-// addLine appends a line of prose, which continues after a space.
+// addLine appends a line of prose to the passage, after a space.
 func (p *passage) addLine(line int, text string) {
 	if p.text != "" {
 		p.text += " "
@@ -67,7 +67,7 @@ var (
 	abbreviations = regexp.MustCompile(`(^|[\s(])(e\.g|i\.e|etc|vs|cf|resp|approx|incl|\d+|[A-Z])\.$`)
 )
 
-// sentences splits a passage of a file.
+// sentences returns the sentences of a passage in a file.
 func (p *passage) sentences(file string) []sentence {
 	var out []sentence
 	start := 0
@@ -86,8 +86,7 @@ func (p *passage) sentences(file string) []sentence {
 	return out
 }
 
-// endOfSentence returns the offset after the sentence of text that begins at start. A full stop in code or after an
-// abbreviation doesn't end one.
+// endOfSentence returns the offset after the sentence that begins at start. A period in code or after an abbreviation doesn't end a sentence.
 func endOfSentence(text string, start int) int {
 	for at := start; ; {
 		m := sentenceEnd.FindStringIndex(text[at:])
@@ -102,7 +101,7 @@ func endOfSentence(text string, start int) int {
 	}
 }
 
-// normalise removes quoted code, emphasis and line breaks.
+// normalise removes quoted code, emphasis and line breaks from a text.
 func normalise(text string) string {
 	text = quotedCode.ReplaceAllString(text, "`…`")
 	text = strings.NewReplacer("**", "", "’", "'", "“", `"`, "”", `"`).Replace(text)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// readText returns the sentences of a file with this name and text.
+// readText returns the sentences of a file with the given name and text.
 func readText(t *testing.T, name, text string) []sentence {
 	t.Helper()
 	root := t.TempDir()

@@ -6,15 +6,15 @@ import (
 	"strconv"
 )
 
-// longest is the number of characters of a sentence that a line of the report shows.
+// longest is the maximum number of characters of a sentence in a line of the report.
 const longest = 100
 
-// String returns the line of a report.
+// String returns the finding as a line of the report.
 func (f finding) String() string {
 	return fmt.Sprintf("%s:%d: %q: write %s: %s", f.file, f.line, cut(f.found, 40), f.write, cut(f.text, longest))
 }
 
-// cut shortens a text to a number of characters.
+// cut shortens a text to at most most characters.
 func cut(text string, most int) string {
 	runes := []rune(text)
 	if len(runes) <= most {
@@ -23,7 +23,7 @@ func cut(text string, most int) string {
 	return string(runes[:most-1]) + "…"
 }
 
-// thousands formats a number with commas.
+// thousands formats a number with commas as thousands separators.
 func thousands(n int) string {
 	text := strconv.Itoa(n)
 	for at := len(text) - 3; at > 0; at -= 3 {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A rule finds wording that readers of technical English stumble over. rules.txt describes its parts.
+// A rule finds wording that is hard to understand for readers of technical English. rules.txt describes the parts of a rule.
 type rule struct {
 	name       string
 	near       []string
@@ -21,7 +21,7 @@ type rule struct {
 
 type rules []rule
 
-// A finding is a sentence, and a part of it that a rule matches.
+// A finding is a sentence, with the part of it that a rule matches.
 type finding struct {
 	sentence
 	rule  string
@@ -32,7 +32,7 @@ type finding struct {
 //go:embed rules.txt
 var rulesFile string
 
-// parseRules reads rules in the format of rules.txt.
+// parseRules parses rules in the format of rules.txt.
 func parseRules(text string) (rules, error) {
 	var out rules
 	lines := map[string][]string{}
@@ -56,7 +56,7 @@ func parseRules(text string) (rules, error) {
 	return out, nil
 }
 
-// set reads the lines of a rule, by their first words.
+// set sets the fields of a rule from its lines. The keys are the first words of the lines.
 func (r *rule) set(lines map[string][]string) (err error) {
 	for key, values := range lines {
 		switch key {
@@ -84,7 +84,7 @@ func (r *rule) set(lines map[string][]string) (err error) {
 	return nil
 }
 
-// check returns the findings of a sentence.
+// check returns the findings of all rules in a sentence.
 func (rs rules) check(s sentence) []finding {
 	var out []finding
 	lower := strings.ToLower(s.text)
@@ -99,7 +99,7 @@ func (rs rules) check(s sentence) []finding {
 	return out
 }
 
-// matches returns the spans of a sentence in lower case that the rule finds.
+// matches returns the parts of a sentence in lower case that the rule finds, as pairs of offsets.
 func (r rule) matches(text string) [][]int {
 	isNear := slices.ContainsFunc(r.near, func(part string) bool { return strings.Contains(text, part) })
 	switch {
@@ -117,7 +117,7 @@ func (r rule) matches(text string) [][]int {
 
 func isQuestion(text string) bool { return strings.HasSuffix(strings.TrimRight(text, `"')`), "?") }
 
-// without returns the spans that overlap no hidden span.
+// without returns the spans that don't overlap a hidden span.
 func without(spans, hidden [][]int) [][]int {
 	return slices.DeleteFunc(spans, func(s []int) bool {
 		return slices.ContainsFunc(hidden, func(h []int) bool { return s[0] < h[1] && h[0] < s[1] })

@@ -16,7 +16,7 @@ func allRules(t *testing.T) rules {
 	return rs
 }
 
-// examples returns the sentences of testdata for each rule, with their marks.
+// examples returns the sentences in testdata for each rule, with their marks.
 func examples(t *testing.T) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/sentences.txt")
@@ -33,7 +33,7 @@ func examples(t *testing.T) map[string][]string {
 	return out
 }
 
-// broken returns the rules that a text breaks, which documents a declaration if the named rule is only for such texts.
+// broken returns the rules that a text breaks. If the named rule applies only to comments on declarations, the text is treated as such a comment.
 func broken(rs rules, name, text string) (names []string) {
 	p := passage{text: text}
 	for _, r := range rs {

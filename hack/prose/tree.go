@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// A reader returns the prose of a file.
+// A reader returns the passages of a file.
 type reader func(name string, text []byte) ([]passage, error)
 
-// readerOf returns the reader of a file, or nil if the check skips the file.
+// readerOf returns the reader for a file, or nil if the check skips the file.
 func readerOf(name string) reader {
 	folders := strings.Split(path.Dir(name), "/")
 	base := path.Base(name)
@@ -40,7 +40,7 @@ func readerOf(name string) reader {
 	return nil
 }
 
-// list returns the files of the repository that git doesn't ignore.
+// list returns the names of all files in the repository that git doesn't ignore.
 func list(ctx context.Context, root string) ([]string, error) {
 	cmd := exec.CommandContext(ctx, "git", "ls-files", "-co", "-z", "--exclude-standard")
 	cmd.Dir = root
@@ -56,7 +56,7 @@ func list(ctx context.Context, root string) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// read returns the sentences of a file. A file of the index that someone removed is empty.
+// read returns the sentences of a file. A file that is in the index but was deleted has no sentences.
 func read(root, name string) ([]sentence, error) {
 	reader := readerOf(name)
 	if reader == nil {

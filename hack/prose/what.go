@@ -10,7 +10,7 @@ var (
 	whatWord  = regexp.MustCompile(`(^|[\s(])what\b`)
 	questions = regexp.MustCompile(`\b(how|why|whether|which|where|who|what)\b`)
 
-	// asking are words before an indirect question: `see what happens`.
+	// asking contains words that can precede an indirect question: `see what happens`.
 	asking = set(`see sees saw seen know knows knew known show shows showed shown say says said decide decides decided
 		determine determines determined describe describes described explain explains explained control controls
 		specify specifies define defines understand choose chooses learn learns check checks ask asks asked print
@@ -19,10 +19,10 @@ var (
 		preview indicate indicates match matches identify identifies affect affects unsure explore configure details
 		change changes mimic that's here's it's at against`)
 	adverbs = set("exactly just only not also precisely all back")
-	// notClause are words after "what" in ordinary questions and clauses.
+	// notClause contains words that follow "what" in ordinary questions and clauses.
 	notClause = set("to if about kind kinds sort type order version versions value scope extent way we we're you i happens happened")
 	pointing  = set("this that it which these those here")
-	// nouns are words before a preposition and an indirect question: `a description of what changed`.
+	// nouns contains words that, together with a preposition, can precede an indirect question: `a description of what changed`.
 	nouns = map[string][]string{
 		"of": set(`track description summary idea record example sample instead regardless explanation overview understanding
 			diagram copy irrespective mock-up opposite question because all more`),
@@ -36,7 +36,7 @@ var (
 
 func set(words string) []string { return strings.Fields(words) }
 
-// whatClauses finds clauses with "what" in the place of a noun: `What is missing is made`, `a list of what runs`.
+// whatClauses returns the places of clauses with "what" that replace a noun: `What is missing is made`, `a list of what runs`.
 func whatClauses(text string) [][]int {
 	var out [][]int
 	for _, m := range whatWord.FindAllStringIndex(text, -1) {
@@ -49,12 +49,12 @@ func whatClauses(text string) [][]int {
 	return out
 }
 
-// isSpeech reports whether a text after "what" begins as ordinary speech: `what to do`, `what if`.
+// isSpeech reports whether the text after "what" begins an ordinary phrase: `what to do`, `what if`.
 func isSpeech(right []string) bool {
 	return len(right) == 0 || slices.Contains(notClause, strings.Trim(right[0], ".,:;)")) || len(right) > 1 && right[1] == "to"
 }
 
-// asks reports whether "what" between two texts begins a question, directly or not.
+// asks reports whether the "what" between two texts begins a direct or an indirect question.
 func asks(left, right []string) bool {
 	for len(left) > 0 && slices.Contains(adverbs, left[len(left)-1]) {
 		left = left[:len(left)-1]

@@ -15,19 +15,19 @@ import (
 	"time"
 )
 
-// entry is a file of an archive or a package.
+// entry is a file or a folder in an archive or a package.
 type entry struct {
 	name string // with slashes, but not at the start; a folder's name ends with one
 	mode int64
 	data []byte
 }
 
-// sorted returns entries in the order of their names.
+// sorted returns the entries, sorted by name.
 func sorted(entries []entry) []entry {
 	return slices.SortedFunc(slices.Values(entries), func(a, b entry) int { return cmp.Compare(a.name, b.name) })
 }
 
-// writeTar writes a tar of files that belong to root and have one time. Entries are in the order of their names.
+// writeTar writes a tar with the entries in the order of their names. All files belong to root and have the same time.
 func writeTar(w io.Writer, entries []entry, when time.Time) error {
 	tw := tar.NewWriter(w)
 	for _, e := range sorted(entries) {
@@ -45,7 +45,7 @@ func writeTar(w io.Writer, entries []entry, when time.Time) error {
 	return tw.Close()
 }
 
-// tarGz returns a compressed tar with the files below a folder.
+// tarGz returns a tar, compressed with gzip, in which all entries are below a folder.
 func tarGz(folder string, entries []entry, when time.Time) ([]byte, error) {
 	var below []entry
 	for _, e := range entries {
@@ -64,7 +64,7 @@ func tarGz(folder string, entries []entry, when time.Time) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// gz compresses a file.
+// gz compresses data with gzip.
 func gz(data []byte) ([]byte, error) {
 	var out bytes.Buffer
 	zw, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
@@ -78,7 +78,7 @@ func gz(data []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// archives packs an archive for each platform, to be unpacked below a prefix.
+// archives creates an archive for each platform. Users unpack the archive below a prefix.
 func (b *build) archives(ctx context.Context) error {
 	if err := b.needs("paictl"); err != nil {
 		return err

@@ -20,16 +20,16 @@ import (
 // module is the path of paictl's module.
 const module = "github.com/openpai/paictl"
 
-// allPlatforms are the platforms of paictl.
+// allPlatforms lists the platforms for which paictl is released.
 var allPlatforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64"}
 
-// part is a group of files that can be built separately.
+// part is a group of files of the release that can be built separately.
 type part struct {
 	name string
 	make func(ctx context.Context, b *build) error
 }
 
-// parts are in build order: each part needs only earlier parts.
+// parts lists the parts in build order. Each part needs only earlier parts.
 var parts = []part{
 	{"paictl", func(ctx context.Context, b *build) error { return b.programs(ctx) }},
 	{"archives", func(ctx context.Context, b *build) error { return b.archives(ctx) }},
@@ -60,24 +60,24 @@ func (o options) list() []platform {
 	return out
 }
 
-// build is one run of the program.
+// build holds the state of one run of the program.
 type build struct {
 	options
 	root string // the root of the repository
 	dir  string // the folder of the release's files
 	work string // folder for unfinished files
-	// commit and when identify the source. All files get this time.
+	// commit is the commit of the source. when is the time of the commit, which all files of the release get.
 	commit string
 	when   time.Time
 	public *minisign.PublicKey
 	secret *minisign.PrivateKey
 	out    io.Writer
 	made   map[string]string // kind by file name
-	// written are the man pages and completions, once they are made.
+	// written holds the man pages and completions after they have been created.
 	written []entry
 }
 
-// newBuild checks the repository and the keys, before a long build.
+// newBuild returns a build. It checks the repository and the keys first, because the build takes long.
 func newBuild(ctx context.Context, o options, progress io.Writer) (*build, error) {
 	b := &build{options: o, out: progress, made: map[string]string{}}
 	var err error
@@ -96,7 +96,7 @@ func newBuild(ctx context.Context, o options, progress io.Writer) (*build, error
 	if filepath.IsAbs(o.out) {
 		b.dir = filepath.Join(o.out, b.version)
 	}
-	// Files of an earlier run would be added to the list of checksums.
+	// Otherwise, files of an earlier run would become part of the list of checksums.
 	if err := os.RemoveAll(b.dir); err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func newBuild(ctx context.Context, o options, progress io.Writer) (*build, error
 	return b, err
 }
 
-// root returns the root of the repository, two folders above this module.
+// root returns the root of the repository, which is two folders above the working directory.
 func root() (string, error) {
 	here, err := os.Getwd()
 	if err != nil {
@@ -120,7 +120,7 @@ func root() (string, error) {
 	return root, nil
 }
 
-// source reads commit, time and version from git.
+// source reads the commit, its time and the version from git.
 func (b *build) source(ctx context.Context) error {
 	commit, err := b.output(ctx, "git", "rev-parse", "HEAD")
 	if err != nil {
@@ -163,7 +163,7 @@ func (b *build) source(ctx context.Context) error {
 	return nil
 }
 
-// output runs a command in the repository and returns its output.
+// output runs a command in the repository, and returns its output.
 func (b *build) output(ctx context.Context, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = b.root
@@ -177,7 +177,7 @@ func (b *build) output(ctx context.Context, name string, args ...string) (string
 	return strings.TrimSpace(string(out)), nil
 }
 
-// run runs a long command in the repository. Its output becomes part of the output of this program.
+// run runs a long command in the repository. The output of the command is part of the output of this program.
 func (b *build) run(ctx context.Context, env []string, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = b.root, b.out, b.out
@@ -188,7 +188,7 @@ func (b *build) run(ctx context.Context, env []string, name string, args ...stri
 	return nil
 }
 
-// environment returns this process's environment, without the variables that change the result of a build.
+// environment returns the environment of this process, without variables that would change the result of a build.
 func environment() []string {
 	drop := []string{"GOFLAGS", "GOWORK", "GOEXPERIMENT", "GOOS", "GOARCH", "GOAMD64", "GOARM64", "CC", "CXX", "CFLAGS", "LDFLAGS", "LANG", "SOURCE_DATE_EPOCH"}
 	var env []string
@@ -201,18 +201,18 @@ func environment() []string {
 	return append(env, "GOFLAGS=", "GOWORK=off", "GOAMD64=v1", "GOARM64=v8.0", "CGO_ENABLED=0", "LC_ALL=C")
 }
 
-// file returns the path of a file of the release, and records its kind.
+// file returns the path of a file of the release. It also records the kind of the file.
 func (b *build) file(name, kind string) string {
 	b.made[name] = kind
 	return filepath.Join(b.dir, name)
 }
 
-// program returns the path of a program for a platform.
+// program returns the path of a released program for a platform.
 func (b *build) program(name string, p platform) string {
 	return filepath.Join(b.dir, name+"_"+b.version+"_"+p.os+"_"+p.arch)
 }
 
-// needs returns an error if a required part was not built.
+// needs returns an error if a part that another part needs isn't built.
 func (b *build) needs(name string) error {
 	if slices.Contains(b.only, name) {
 		return nil

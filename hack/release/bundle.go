@@ -18,7 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// bundleManifest holds the fields of a bundle's manifest that are used here.
+// bundleManifest holds the fields of a bundle's manifest that the release needs.
 type bundleManifest struct {
 	Arch      string
 	Artifacts []struct {
@@ -26,8 +26,9 @@ type bundleManifest struct {
 	}
 }
 
-// bundleArchives packs the bundle of each architecture, including the images of paictl's programs. The bundle for this machine's architecture is
-// built if it isn't complete. Other bundles must be in --bundles, and come from a machine of their architecture.
+// bundleArchives creates an archive of the bundle for each architecture, including the images of paictl's programs. If the bundle for this machine's
+// architecture isn't complete, it builds that bundle. Bundles for other architectures must be in --bundles; they are built on machines with that
+// architecture.
 func (b *build) bundleArchives(ctx context.Context) error {
 	if err := b.needs("paictl"); err != nil {
 		return err
@@ -66,7 +67,7 @@ func (b *build) bundleArchives(ctx context.Context) error {
 	return nil
 }
 
-// readBundle reads a manifest, and returns an error if the bundle is from another release.
+// readBundle reads the manifest of a bundle. It returns an error if the bundle belongs to another release.
 func readBundle(dir, arch, version string) (bundleManifest, error) {
 	var m bundleManifest
 	file := filepath.Join(dir, "manifest.yaml")
@@ -91,8 +92,7 @@ func readBundle(dir, arch, version string) (bundleManifest, error) {
 	return m, nil
 }
 
-// packBundle writes a tar of a bundle, compressed with zstd. The manifest is its first file, so that a reader knows all other
-// files.
+// packBundle writes a tar of a bundle, compressed with zstd. The manifest is the first file, so that a reader of the archive knows the other files.
 func packBundle(ctx context.Context, dir string, m bundleManifest, file string, when time.Time) error {
 	paths := []string{}
 	for _, a := range m.Artifacts {
@@ -142,7 +142,7 @@ func addFile(tw *tar.Writer, file, name string, when time.Time) error {
 	return err
 }
 
-// mergeImages writes the images of paictl's programs into one archive, with one index. Shared layers are in it once.
+// mergeImages writes the images of paictl's programs to one archive with one index. The archive contains shared layers only once.
 func mergeImages(dir string, m bundleManifest, file string, when time.Time) error {
 	l := newLayout()
 	for _, a := range m.Artifacts {
@@ -159,7 +159,7 @@ func mergeImages(dir string, m bundleManifest, file string, when time.Time) erro
 	return l.write(file, when)
 }
 
-// merge adds all blobs of an OCI archive, and the images of its index.
+// merge adds all blobs of an OCI archive to the layout, and the images in the archive's index.
 func (l *layout) merge(archive string) error {
 	f, err := os.Open(archive)
 	if err != nil {

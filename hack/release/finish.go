@@ -24,7 +24,7 @@ const (
 	signatureFile = listFile + ".minisig"
 )
 
-// keys reads the keys. The public key becomes part of paictl, so it must be known before the build.
+// keys reads the keys. The public key becomes part of paictl, so it must be known before the build begins.
 func (b *build) keys() error {
 	if b.publicKey == "" {
 		if b.snapshot && b.secretKey == "" {
@@ -52,7 +52,7 @@ func (b *build) keys() error {
 	return nil
 }
 
-// readSecret reads a secret key, which minisign -G encrypts and minisign -G -W doesn't.
+// readSecret reads a secret key. Keys of minisign -G are encrypted with a password; keys of minisign -G -W aren't encrypted.
 func readSecret(file, password string) (minisign.PrivateKey, error) {
 	var key minisign.PrivateKey
 	data, err := os.ReadFile(file)
@@ -74,7 +74,7 @@ func readSecret(file, password string) (minisign.PrivateKey, error) {
 	return key, nil
 }
 
-// released is a file of the release.
+// released describes a file of the release.
 type released struct {
 	Name   string `json:"name"`
 	Kind   string `json:"kind"`
@@ -82,7 +82,7 @@ type released struct {
 	SHA256 string `json:"sha256"`
 }
 
-// finish writes the files that describe the others: release.json, the provenance, the checksums and their signature.
+// finish writes the files that describe the other files: release.json, the provenance, the checksums and their signature.
 func (b *build) finish(ctx context.Context) error {
 	files, err := b.files()
 	if err != nil {
@@ -118,7 +118,7 @@ func (b *build) finish(ctx context.Context) error {
 	return nil
 }
 
-// files returns the files so far, in the order of their names.
+// files returns the descriptions of the files that have been created so far, sorted by name.
 func (b *build) files() ([]released, error) {
 	var out []released
 	for _, name := range slices.Sorted(maps.Keys(b.made)) {
@@ -144,12 +144,12 @@ func (b *build) json(name, kind string, v any) error {
 	return os.WriteFile(b.file(name, kind), append(data, '\n'), 0o644)
 }
 
-// comment returns the signed comment, in the form that pkg/release reads.
+// comment returns the comment that is signed, in the format that pkg/release parses.
 func comment(version string, when time.Time) string {
 	return fmt.Sprintf("timestamp:%d\tfile:%s\tpaictl:%s", when.Unix(), listFile, version)
 }
 
-// sign signs the list. Ed25519 has no random part, so the same list and key give the same signature.
+// sign signs the list of checksums. Ed25519 uses no random numbers, so the same list and key result in the same signature.
 func (b *build) sign(list []byte) error {
 	if b.secret == nil {
 		fmt.Fprintf(b.out, "not signed: run minisign -S -s KEY -m %s -t '%s'\n", filepath.Join(b.dir, listFile), comment(b.version, b.when))
@@ -163,8 +163,8 @@ func (b *build) sign(list []byte) error {
 	return os.WriteFile(filepath.Join(b.dir, signatureFile), signature, 0o644)
 }
 
-// provenance returns the statement about how the files were built, in the form of SLSA 1.0. Its checksum is in checksums.txt,
-// so the signature of the list covers it.
+// provenance returns a statement in the format of SLSA 1.0 about how the files were built. checksums.txt contains its checksum, so the signature of
+// the list covers the statement.
 func provenance(b *build, files []released, goVersion string) any {
 	type digest map[string]string
 	type resource struct {

@@ -10,7 +10,7 @@ import (
 //go:embed install.sh
 var installScript string
 
-// installer writes install.sh with the release's version, address and public key.
+// installer writes install.sh, which contains the version, address and public key of the release.
 func (b *build) installer() error {
 	text, err := fill(installScript, map[string]string{"version": b.version, "address": b.address, "public_key": b.key()})
 	if err != nil {
@@ -19,7 +19,7 @@ func (b *build) installer() error {
 	return os.WriteFile(b.file("install.sh", "installer"), []byte(text), 0o755) //nolint:gosec // a program
 }
 
-// key returns the public key as one word, or "" for a snapshot without a key.
+// key returns the public key as one word, or "" if a snapshot has no key.
 func (b *build) key() string {
 	if b.public == nil {
 		return ""
@@ -27,7 +27,7 @@ func (b *build) key() string {
 	return b.public.String()
 }
 
-// fill sets variables of the script: lines of the form NAME='…' # set by make release.
+// fill sets variables in a script. The lines of these variables have the form NAME='…' # set by make release.
 func fill(script string, values map[string]string) (string, error) {
 	for name, value := range values {
 		if strings.ContainsAny(value, "'\n") {

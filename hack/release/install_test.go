@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// publish makes a release whose paictl is a script, and serves it. It returns the folder, the address and the key.
+// publish creates and serves a release in which paictl is a script. It returns the folder, the address and the key of the release.
 func publish(t *testing.T) (dir, address, key string) {
 	t.Helper()
 	public, secret := keyFiles(t)
@@ -43,12 +43,12 @@ func publish(t *testing.T) (dir, address, key string) {
 	return b.dir, srv.URL + "/releases", b.key()
 }
 
-// tools are the programs that install.sh needs beside a program that verifies.
+// tools lists the programs that install.sh needs in addition to a program that verifies signatures.
 var tools = []string{
 	"awk", "cat", "chmod", "cp", "cut", "dd", "gzip", "mkdir", "mktemp", "mv", "od", "rm", "sed", "sh", "sha256sum", "tar", "tr", "uname", "wc", "grep", "curl", "wget",
 }
 
-// install runs install.sh on a machine that has only these tools and a verifier, and returns its output.
+// install runs install.sh with a PATH that contains only the tools and one verifier, and returns the output.
 func install(t *testing.T, verifier string, args ...string) (string, error) {
 	t.Helper()
 	path := t.TempDir()
@@ -67,7 +67,7 @@ func install(t *testing.T, verifier string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// verifiers are the programs that can check the signature.
+// verifiers lists the programs with which install.sh can check the signature.
 var verifiers = []string{"openssl", "minisign"}
 
 func TestInstallVerifiesAndInstalls(t *testing.T) {
@@ -172,7 +172,7 @@ func refuses(t *testing.T, verifier string, spoil func(dir string) error, args [
 	}
 }
 
-// The checksum comes over HTTPS, so the server can't be trusted to name one that hasn't.
+// The checksum is downloaded over HTTPS. A server must not be able to redirect install.sh to an address without HTTPS.
 func TestInstallFollowsNoRedirectFromHTTPSToHTTP(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-more runs it: it needs curl")

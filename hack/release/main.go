@@ -1,5 +1,5 @@
-// Command release builds the files of a release of paictl in a folder: the same commit gives the same bytes. It is a separate module,
-// so that the libraries that write packages don't become dependencies of paictl. docs/releases.md describes the files.
+// Command release builds the files of a release of paictl in a folder. The same commit results in the same bytes. It is a separate module, so that
+// paictl doesn't depend on the libraries that write packages. docs/releases.md describes the files.
 package main
 
 import (
@@ -23,7 +23,7 @@ func main() {
 	}
 }
 
-// options are the flags.
+// options holds the flags of the command.
 type options struct {
 	out, version, address, builder string
 	only, platforms                []string

@@ -20,7 +20,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Media types of the specification of OCI images, and of Helm.
+// These are media types from the specification of OCI images, and of Helm.
 const (
 	indexType    = "application/vnd.oci.image.index.v1+json"
 	manifestType = "application/vnd.oci.image.manifest.v1+json"
@@ -30,7 +30,7 @@ const (
 	chartContent = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 )
 
-// descriptor names a blob.
+// descriptor identifies a blob.
 type descriptor struct {
 	MediaType   string            `json:"mediaType"`
 	Digest      string            `json:"digest"`
@@ -39,7 +39,7 @@ type descriptor struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// manifest is the manifest of an image or a chart.
+// manifest is the manifest of an image or a chart, or an index.
 type manifest struct {
 	SchemaVersion int               `json:"schemaVersion"`
 	MediaType     string            `json:"mediaType"`
@@ -59,7 +59,7 @@ func newLayout() *layout {
 	return &layout{blobs: map[string][]byte{}, index: manifest{SchemaVersion: 2, MediaType: indexType}}
 }
 
-// add stores a blob.
+// add stores a blob in the layout, and returns its descriptor.
 func (l *layout) add(mediaType string, data []byte) descriptor {
 	sum := sha256.Sum256(data)
 	digest := hex.EncodeToString(sum[:])
@@ -72,13 +72,13 @@ func (l *layout) addJSON(mediaType string, v any) (descriptor, error) {
 	return l.add(mediaType, data), err
 }
 
-// named adds a manifest to the index under a reference, in the form that containerd and skopeo read.
+// named adds a manifest to the index, with a reference in the form that containerd and skopeo read.
 func (l *layout) named(d descriptor, ref string) {
 	d.Annotations = map[string]string{"io.containerd.image.name": ref, "org.opencontainers.image.ref.name": ref[strings.LastIndex(ref, ":")+1:]}
 	l.index.Manifests = append(l.index.Manifests, d)
 }
 
-// write writes the layout as a tar.
+// write writes the layout to a file, as a tar.
 func (l *layout) write(file string, when time.Time) error {
 	index, err := json.Marshal(l.index)
 	if err != nil {
@@ -95,7 +95,7 @@ func (l *layout) write(file string, when time.Time) error {
 	return errors.Join(writeTar(f, entries, when), f.Close())
 }
 
-// image builds the image of paictl for Linux: one image per architecture, and an index.
+// image builds the image of paictl for Linux. It consists of one image for each architecture, and an index.
 func (b *build) image(context.Context) error {
 	if err := b.needs("paictl"); err != nil {
 		return err
@@ -127,7 +127,8 @@ func (b *build) image(context.Context) error {
 	return l.write(b.file("paictl-image_"+b.version+".tar", "image"), b.when)
 }
 
-// addImage adds the image of paictl for an architecture, with programs below /usr. It runs as an unprivileged user, whose home is a volume for keys and settings.
+// addImage adds the image of paictl for an architecture, with the programs below /usr. The image runs as an unprivileged user. The home of the user
+// is a volume for keys and settings.
 func (l *layout) addImage(programs []entry, version, commit, arch string, when time.Time) (descriptor, error) {
 	var layer bytes.Buffer
 	files := []entry{
@@ -168,7 +169,7 @@ func (l *layout) addImage(programs []entry, version, commit, arch string, when t
 	return d, err
 }
 
-// charts writes one archive with all charts of services, in the format that "helm push" uses to store charts in a registry.
+// charts writes all charts of services to one archive. Each chart has the format in which "helm push" stores charts in a registry.
 func (b *build) charts(ctx context.Context) error {
 	dir := filepath.Join(b.work, "charts")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -194,7 +195,7 @@ func (b *build) charts(ctx context.Context) error {
 	return l.write(b.file("paictl-charts_"+b.version+".tar", "charts"), b.when)
 }
 
-// addChart adds a chart from its archive. Its configuration is Chart.yaml as JSON.
+// addChart adds a chart to the layout. archive is the packed chart. The configuration of the chart is its Chart.yaml as JSON.
 func (l *layout) addChart(archive []byte) error {
 	text, err := member(archive, "Chart.yaml")
 	if err != nil {
@@ -217,12 +218,12 @@ func (l *layout) addChart(archive []byte) error {
 		SchemaVersion: 2, MediaType: manifestType, Config: &config, Layers: []descriptor{l.add(chartContent, archive)},
 		Annotations: map[string]string{"org.opencontainers.image.title": name, "org.opencontainers.image.version": version},
 	})
-	// A tag may not contain "+".
+	// Tags can't contain "+".
 	l.named(d, "docker.io/openpai/charts/"+name+":"+strings.ReplaceAll(version, "+", "_"))
 	return err
 }
 
-// member returns a file of the first folder of a tar.gz.
+// member returns a file from the top folder of a tar.gz.
 func member(archive []byte, name string) ([]byte, error) {
 	zr, err := gzip.NewReader(bytes.NewReader(archive))
 	if err != nil {

@@ -43,8 +43,7 @@ func (b *build) packages(ctx context.Context) error {
 	return nil
 }
 
-// pack returns a package and its conventional file name. It first writes the entries into dir, because the library reads
-// files.
+// pack returns a package and its conventional file name. It writes the entries to dir before, because the library reads the contents from files.
 func pack(format, dir, version, arch string, entries []entry, when time.Time) (string, []byte, error) {
 	info := nfpm.WithDefaults(&nfpm.Info{
 		Name: "paictl", Arch: arch, Platform: "linux", Version: strings.TrimPrefix(version, "v"), Section: "admin", Priority: "optional",

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// names are the programs of a release. paictl starts the others, which are beside it.
+// names lists the programs of a release. paictl starts the others, which must be in the same folder.
 var names = []string{"paictl", "paictl-history"}
 
-// programs builds all programs for all platforms, and the list of the modules in each.
+// programs builds all programs for all platforms, and a list of the modules in each program.
 func (b *build) programs(ctx context.Context) error {
 	for _, p := range b.list() {
 		for _, name := range names {
@@ -34,7 +34,8 @@ func (b *build) programs(ctx context.Context) error {
 	return nil
 }
 
-// compile builds a program with the flags of the Makefile, and without a build ID, the only part of it that depends on paths.
+// compile builds a program with the flags of the Makefile and without a build ID. The build ID is the only part of a program that would depend on
+// paths.
 func (b *build) compile(ctx context.Context, name string, p platform, file string) error {
 	flags := []string{"-s", "-w", "-buildid=", "-X", module + "/pkg/version.Version=" + b.version}
 	if b.public != nil {
@@ -51,7 +52,7 @@ func (b *build) compile(ctx context.Context, name string, p platform, file strin
 	return nil
 }
 
-// pages returns the man pages and completions, which paictl, built for this machine, writes once.
+// pages returns the man pages and completions. A paictl that is built for this machine writes them once.
 func (b *build) pages(ctx context.Context) ([]entry, error) {
 	if b.written == nil {
 		var err error
@@ -105,7 +106,7 @@ func (b *build) writePages(ctx context.Context) ([]entry, error) {
 	return out, nil
 }
 
-// installation returns all programs for a platform and all other installed files, below a prefix such as /usr.
+// installation returns all files of an installation for a platform, including all programs. Their names are relative to a prefix such as /usr.
 func (b *build) installation(ctx context.Context, p platform) ([]entry, error) {
 	pages, err := b.pages(ctx)
 	if err != nil {
@@ -115,7 +116,7 @@ func (b *build) installation(ctx context.Context, p platform) ([]entry, error) {
 	return append(pages, programs...), err
 }
 
-// binaries returns all programs for a platform, in the folder bin.
+// binaries returns all programs for a platform as entries in the folder bin.
 func (b *build) binaries(p platform) ([]entry, error) {
 	var out []entry
 	for _, name := range names {

@@ -19,7 +19,7 @@ import (
 
 var when = time.Unix(1700000000, 0).UTC()
 
-// twice makes a file two times and fails if the bytes differ.
+// twice creates a file two times, and fails the test if the bytes differ.
 func twice(t *testing.T, make func() []byte) []byte {
 	t.Helper()
 	first := make()
@@ -50,7 +50,7 @@ func entries() []entry {
 	}
 }
 
-// contents returns the headers of a tar by name.
+// contents returns the headers of the files in a tar, by name.
 func contents(t *testing.T, r io.Reader) map[string]*tar.Header {
 	t.Helper()
 	out := map[string]*tar.Header{}
@@ -96,7 +96,7 @@ func TestPackagesAreTheSameInTwoFolders(t *testing.T) {
 		if format != "deb" {
 			continue
 		}
-		// The members of an ar archive have a header of 60 bytes with their name.
+		// In an ar archive, each member follows a header of 60 bytes, which begins with the name of the member.
 		_, rest, ok := bytes.Cut(data, []byte("data.tar.zst"))
 		if !ok {
 			t.Fatal("the deb has no data.tar.zst")
@@ -112,7 +112,7 @@ func TestPackagesAreTheSameInTwoFolders(t *testing.T) {
 	}
 }
 
-// The test's own program is made by Go, too.
+// The program of the test was built by Go, too, so it contains a list of its modules.
 func TestTheListOfModulesIsThatOfTheProgram(t *testing.T) {
 	program := must[string](t)(os.Executable())
 	data := twice(t, func() []byte { return must[[]byte](t)(sbom(program, "v1.2.3+x", when)) })
@@ -184,7 +184,7 @@ func TestAnImageIsOneThatRuntimesRead(t *testing.T) {
 	}
 }
 
-// Archives, packages and the image have the same programs.
+// Archives, packages and the image must contain the same programs.
 func TestAnInstallationHasAllPrograms(t *testing.T) {
 	b := &build{options: options{version: "v1.2.3"}, dir: t.TempDir(), written: entries()[:2]}
 	p := platform{"linux", "arm64"}
@@ -230,7 +230,7 @@ func TestAChartIsAnArtifact(t *testing.T) {
 	}
 }
 
-// bundle writes a folder as paictl bundle build does.
+// bundle writes a folder in the form in which "paictl bundle build" writes a bundle.
 func bundle(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -307,7 +307,8 @@ func TestABundleOfAnotherReleaseIsRefused(t *testing.T) {
 	}
 }
 
-// keyFiles writes a pair of keys into files and returns their paths. The secret key isn't encrypted: that takes a gigabyte and half a minute.
+// keyFiles writes a pair of keys to files, and returns their paths. The secret key isn't encrypted, because encryption takes a gigabyte of memory
+// and half a minute.
 func keyFiles(t *testing.T) (public, secret string) {
 	t.Helper()
 	pub, sec, err := minisign.GenerateKey(bytes.NewReader(bytes.Repeat([]byte("seed"), 8)))

@@ -14,8 +14,8 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// sbom returns the list of the modules in a program, as CycloneDX, from the data that the Go linker stored in the program. It contains no licenses,
-// because the program doesn't contain them.
+// sbom returns the list of the modules in a program in the format of CycloneDX. It uses the data that the Go linker has stored in the program. The
+// list contains no licenses, because the program doesn't contain them.
 func sbom(file, version string, when time.Time) ([]byte, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -57,7 +57,7 @@ func sbom(file, version string, when time.Time) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// component describes a module. The checksum is from go.sum: a hash of the module's files, not of an archive.
+// component describes a module. Its checksum comes from go.sum, where it is a hash of the module's files and not of an archive.
 func component(m *debug.Module) cdx.Component {
 	used := m
 	if m.Replace != nil {
@@ -70,12 +70,12 @@ func component(m *debug.Module) cdx.Component {
 	return c
 }
 
-// purl returns a module's package URL. "+" has a special meaning in URLs.
+// purl returns the package URL of a module. It escapes "+", which has a special meaning in URLs.
 func purl(path, version string) string {
 	return "pkg:golang/" + path + "@" + strings.ReplaceAll(version, "+", "%2B")
 }
 
-// uuid returns a UUID of version 8 made from a checksum, so that the same program always gets the same one.
+// uuid returns a UUID of version 8 that is derived from a checksum. So the same program always gets the same UUID.
 func uuid(sum [32]byte) string {
 	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80
 	h := hex.EncodeToString(sum[:16])

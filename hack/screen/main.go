@@ -1,6 +1,5 @@
 // screen draws the contents of a terminal as an SVG picture.
-// In: the text of a screen with its colours, as "tmux capture-pane -pe" prints it, on standard input. Out: the picture, on standard
-// output.
+// In: the text of a screen with its colors, as "tmux capture-pane -pe" prints it, on standard input. Out: the picture, on standard output.
 package main
 
 import (
@@ -15,7 +14,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// Sizes in pixels of a cell of the terminal, and the default colours.
+// These are the size of a terminal cell in pixels, and the default colors.
 const (
 	cellWidth, cellHeight = 8.4, 17
 	margin                = 12
@@ -30,13 +29,13 @@ func main() {
 	}
 }
 
-// style is the style of a piece of text. Colours are SVG colours, or "" for the terminal's default.
+// style is the style of a text. Colors are SVG colors, or "" for the default of the terminal.
 type style struct {
 	fg, bg               string
 	bold, faint, reverse bool
 }
 
-// piece is text of one style, which begins at a column.
+// piece is a text with one style that begins at a column.
 type piece struct {
 	column int
 	text   string
@@ -70,7 +69,7 @@ func draw(in io.Reader, out io.Writer) error {
 	return w.Flush()
 }
 
-// write draws a piece in the row whose top is at y.
+// write draws a piece in the row whose upper edge is at y.
 func (p piece) write(w io.Writer, y int) {
 	fg, bg := p.style.fg, p.style.bg
 	if fg == "" {
@@ -96,12 +95,12 @@ func (p piece) write(w io.Writer, y int) {
 	if p.style.faint {
 		more += ` opacity="0.6"`
 	}
-	// The length keeps columns aligned with any font.
+	// textLength keeps the columns aligned with any font.
 	fmt.Fprintf(w, `<text x="%.1f" y="%d" textLength="%.1f" lengthAdjust="spacingAndGlyphs" xml:space="preserve" fill="%s"%s>%s</text>`+"\n",
 		x, y+cellHeight-4, float64(columns)*cellWidth, fg, more, html.EscapeString(p.text))
 }
 
-// pieces splits a line. It also returns the number of columns, and the style after the line.
+// pieces splits a line into pieces. It also returns the number of columns, and the style after the line.
 func pieces(line string, now style) (out []piece, columns int, after style) {
 	var state byte
 	for len(line) > 0 {
@@ -123,7 +122,7 @@ func pieces(line string, now style) (out []piece, columns int, after style) {
 	return out, columns, now
 }
 
-// with returns the style after a sequence with these parameters. Unknown parameters have no effect.
+// with returns the style after an escape sequence with the given parameters. It ignores unknown parameters.
 func (s style) with(parameters []string) style {
 	for i := 0; i < len(parameters); i++ {
 		n, _ := strconv.Atoi(parameters[i])
@@ -163,7 +162,8 @@ func (s style) with(parameters []string) style {
 	return s
 }
 
-// extended returns a colour of the 256, or one given by its components, and how many parameters it takes.
+// extended returns a color that is given by its number among the 256 colors, or by its components. It also returns the number of parameters that
+// specify the color.
 func extended(p []string) (colour string, used int) {
 	number := func(i int) int { n, _ := strconv.Atoi(p[i]); return n }
 	switch {
@@ -175,7 +175,7 @@ func extended(p []string) (colour string, used int) {
 	return "", len(p)
 }
 
-// indexed returns one of xterm's 256 colours.
+// indexed returns one of the 256 colors of xterm, or "" if the number is invalid.
 func indexed(n int) string {
 	basic := []string{"#1b1d23", "#d55e00", "#009e73", "#e69f00", "#0072b2", "#cc79a7", "#56b4e9", "#d8d8d8", "#6b6f78", "#ff8a4c", "#3fd0a0", "#f0e442", "#56b4e9", "#e8a0c8", "#9fd8ff", "#ffffff"}
 	switch {

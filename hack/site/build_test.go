@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// theHugo returns the path of Hugo.
+// theHugo returns the path of Hugo, or skips the test if Hugo can't be built.
 func theHugo(t *testing.T) string {
 	t.Helper()
 	tier.More(t, "Hugo, which takes minutes to build the first time")
@@ -30,7 +30,7 @@ func theHugo(t *testing.T) string {
 	return strings.TrimSpace(out)
 }
 
-// ofThisRepository writes the site of this repository into a folder.
+// ofThisRepository writes the site of this repository to a folder, and returns the folder and the output.
 func ofThisRepository(t *testing.T) (out string, said bytes.Buffer) {
 	t.Helper()
 	out = filepath.Join(t.TempDir(), "site")
@@ -65,7 +65,7 @@ func TestASiteWithADeadLinkIsAnError(t *testing.T) {
 	assert.FileExists(t, filepath.Join(out, "v0.1.0", "docs", "one.html"), "the site is written for a look at it")
 }
 
-// found types a text into the search of the page that the browser shows, and returns the addresses of the results.
+// found is a script that types a text into the search field of a page, and returns the addresses of the results.
 const found = `(async (text) => {
 	const input = document.querySelector("search input"), list = document.querySelector("#found");
 	const changed = new Promise((done) => new MutationObserver(done).observe(list, { childList: true }));

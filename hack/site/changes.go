@@ -12,12 +12,12 @@ import (
 	"strings"
 )
 
-// kinds are the parts of a page of changes, by the first word of their entries.
+// kinds lists the parts of a page of changes. Entries belong to a part according to their first word.
 var kinds = []struct{ word, heading string }{
 	{"Breaking", "Breaking changes"}, {"Security", "Security"}, {"Enhancement", "Enhancements"}, {"Bugfix", "Corrected errors"},
 }
 
-// readChanges returns a page for each folder of the changelog, the newest first. Each file is an entry.
+// readChanges returns a page for each folder of the changelog, the newest first. Each file in a folder is an entry of the page.
 func readChanges(v version) ([]*doc, error) {
 	folders, err := os.ReadDir(filepath.Join(v.root, "changelog"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -42,10 +42,10 @@ func readChanges(v version) ([]*doc, error) {
 	return out, nil
 }
 
-// seeAlso is the reference at the end of an entry: a path from the root of the repository.
+// seeAlso matches the references at the end of an entry. A reference is a path from the root of the repository.
 var seeAlso = regexp.MustCompile(`(See |, |and )((?:[\w-]+/)*[\w-]+\.md)\b`)
 
-// changesOf returns a page with the entries of a folder; its text is empty if there are no entries.
+// changesOf returns a page with the entries in a folder. If there are no entries, the text of the page is empty.
 func changesOf(v version, folder string) (*doc, error) {
 	number, date, _ := strings.Cut(path.Base(folder), "_")
 	d := &doc{Name: folder, Title: "Changes in " + number, v: v}

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// built is a page as Hugo wrote it.
+// built is a page that Hugo has written.
 type built struct {
 	ids   map[string]bool
 	links []builtLink
@@ -26,14 +26,14 @@ type builtLink struct {
 	fetched bool // the browser loads it with the page
 }
 
-// checker finds dead links, and requests to other hosts.
+// checker finds dead links, and requests to other hosts, in the pages of a version.
 type checker struct {
 	dir   string // of the version
 	site  string // of all versions; links between versions leave dir
 	pages map[string]*built
 }
 
-// check returns the faults of the pages of a version, with their places in the sources.
+// check returns the mistakes in the pages of a version, with their places in the sources.
 func check(dir, site string, docs []*doc) ([]string, error) {
 	c := checker{dir: dir, site: site, pages: map[string]*built{}}
 	var out []string
@@ -56,7 +56,7 @@ func check(dir, site string, docs []*doc) ([]string, error) {
 	return slices.Compact(append(out, styles...)), err
 }
 
-// place returns the file and the line of a link. A link that isn't in the page's source belongs to the layout.
+// place returns the file and the line of a link in the sources. If the sources of the page don't contain the link, it belongs to the layout.
 func (d *doc) place(href string) string {
 	for _, l := range d.Links {
 		if l.Href == href {
@@ -66,7 +66,7 @@ func (d *doc) place(href string) string {
 	return "hack/site/theme, in " + d.Out()
 }
 
-// page reads a page of the site, and caches it.
+// page reads a page of the site. It caches the pages.
 func (c *checker) page(name string) (*built, error) {
 	if p, ok := c.pages[name]; ok {
 		return p, nil
@@ -97,7 +97,7 @@ func (c *checker) page(name string) (*built, error) {
 	return p, nil
 }
 
-// wrong returns why a link of a page is wrong, or "".
+// wrong returns the reason why a link in a page is wrong, or "" if the link is right.
 func (c *checker) wrong(from string, l builtLink) (string, error) {
 	u, err := url.Parse(l.href)
 	switch {
@@ -116,7 +116,7 @@ func (c *checker) wrong(from string, l builtLink) (string, error) {
 	if u.Path == "" {
 		target = from
 	}
-	// A link to another version may leave the folder, but not the site.
+	// A link to another version may lead out of the folder of this version, but not out of the site.
 	file := filepath.Join(c.dir, filepath.FromSlash(target))
 	if within, err := filepath.Rel(c.site, file); err != nil || !filepath.IsLocal(within) {
 		return "leads out of the site", nil //nolint:nilerr // that is the finding
@@ -141,7 +141,7 @@ func (c *checker) wrong(from string, l builtLink) (string, error) {
 
 var loads = regexp.MustCompile(`(?:url\(|@import)\s*["']?([^"')\s;]+)`)
 
-// styles returns the files that style sheets load from other hosts.
+// styles returns descriptions of the files that style sheets would load from other hosts.
 func (c *checker) styles() ([]string, error) {
 	files, err := filepath.Glob(filepath.Join(c.dir, "*.css"))
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// front holds Hugo's settings of a page.
+// front is the front matter of a page, which Hugo reads.
 type front struct {
 	Title  string `json:"title"`
 	URL    string `json:"url"`
@@ -24,7 +24,7 @@ type params struct {
 	Versions []versionLink `json:"versions"`
 }
 
-// content returns a page as Hugo reads it.
+// content returns a page in the form that Hugo reads.
 func (d *doc) content(versions []versionLink) []byte {
 	f := front{Title: d.Title, URL: "/" + d.Out()}
 	f.Params = params{Lang: "en", Source: d.Name, Version: d.v.Name, Made: d.v.made, Versions: versions}
@@ -46,16 +46,16 @@ func (d *doc) content(versions []versionLink) []byte {
 }
 
 var (
-	// contents matches the paragraph of a long page that lists its sections: the site shows them beside the page.
+	// contents matches the paragraph of a long page that lists the sections of the page. The site shows the sections next to the page instead.
 	contents = regexp.MustCompile(`(?s)\n\*\*(?:Contents:|目录：)\*\*.*?\n\n`)
-	// note matches a comment on separate lines, which is for the tests.
+	// note matches a comment that is on separate lines. Such comments are only for the tests.
 	note = regexp.MustCompile(`(?ms)^<!--.*?-->\n`)
-	// wide matches a line break within a Chinese sentence, which a browser would show as a space.
+	// wide matches a line break within a Chinese sentence. A browser would show the line break as a space.
 	wide   = regexp.MustCompile(`([\p{Han}，。；：、）」])\n([\p{Han}（「])`)
 	fenced = regexp.MustCompile("(?ms)^```.*?^```$")
 )
 
-// withoutNotes removes parts for the tests and for readers of the plain text, and joins the lines of Chinese sentences.
+// withoutNotes removes the parts of a page that are only for tests or for readers of the plain text. It also joins the lines of Chinese sentences.
 func withoutNotes(text string) string {
 	text = contents.ReplaceAllString(text, "\n")
 	prose := func(part string) string { return wide.ReplaceAllString(note.ReplaceAllString(part, ""), "$1$2") }

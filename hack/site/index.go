@@ -11,10 +11,10 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// indexFile is the search index. It is a script, because pages that are opened as files may load scripts, but no other data.
+// indexFile is the name of the search index. The index is a script, because pages that are opened from disk may load scripts but no other data.
 const indexFile = "search-index.js"
 
-// index is the index of the search.
+// index is the content of the search index.
 type index struct {
 	Pages    []indexPage    `json:"pages"`
 	Sections []indexSection `json:"sections"`
@@ -33,7 +33,7 @@ type indexSection struct {
 	Text    string `json:"text"`
 }
 
-// writeIndex writes the index of the pages of a version.
+// writeIndex writes the search index for the pages of a version.
 func writeIndex(dir string, docs []*doc) error {
 	var all index
 	for i, d := range docs {
@@ -58,7 +58,7 @@ func writeIndex(dir string, docs []*doc) error {
 	return put(filepath.Join(dir, indexFile), fmt.Appendf(nil, "window.paictlIndex = %s;\n", data))
 }
 
-// sectionsOf returns the text of a page's article by its headings.
+// sectionsOf returns the sections of a page's article, with their headings and texts.
 func sectionsOf(file string) ([]indexSection, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -108,7 +108,7 @@ func attribute(n *html.Node, key string) string {
 	return ""
 }
 
-// textOf returns the text in an element, without the text of the layout. Blocks are separated by blanks.
+// textOf returns the text in an element, without text that the layout adds. Texts of blocks are separated by spaces.
 func textOf(n *html.Node) string {
 	if n.Type == html.TextNode {
 		return n.Data

@@ -1,6 +1,6 @@
-// Command site writes the documents as a site of static files, which also works without a server and without a network. Hugo, which
-// hack/tools/hugo pins, renders the pages with the layout in theme. This program chooses the pages, passes the settings that the Markdown
-// doesn't contain to Hugo, writes the search index, and fails if a link in the result is dead.
+// Command site writes the documents as a site of static files, which also works without a server and without a network. Hugo renders the pages with
+// the layout in theme; hack/tools/hugo pins its version. This program selects the pages, passes settings to Hugo that the Markdown doesn't contain,
+// and writes the search index. It fails if the result contains a dead link.
 package main
 
 import (
@@ -59,7 +59,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return nil
 }
 
-// command runs a program in a folder and returns its output.
+// command runs a program in a folder, and returns its output.
 func command(ctx context.Context, dir string, stderr io.Writer, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Stderr = dir, stderr

@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/test/docs/page"
 )
 
-// group is a part of the navigation.
+// group is a group of pages in the navigation.
 type group struct {
 	Title   string    `json:"title"`
 	Chinese string    `json:"chinese"` // the title on Chinese pages
@@ -18,14 +18,14 @@ type group struct {
 	Groups  []group   `json:"groups,omitempty"`
 }
 
-// navPage is a page in the navigation, and its translation.
+// navPage is a page in the navigation, with its translation.
 type navPage struct {
 	Title   string   `json:"title"`
 	URL     string   `json:"url"`
 	Chinese *navPage `json:"chinese,omitempty"`
 }
 
-// chinese are the Chinese titles of groups.
+// chinese maps the titles of groups to Chinese titles.
 var chinese = map[string]string{
 	"Newcomers": "新手", "Researchers": "研究人员", "Operators": "运维人员", "Contributors": "贡献者",
 	"How to": "操作指南", "Commands": "命令", "Decisions": "设计决策", "Changes": "变更",
@@ -41,8 +41,8 @@ func newGroup(name string) group {
 
 var section = regexp.MustCompile(`^## (.+)$`)
 
-// navigation returns the groups of the list beside each page. They are the sections of docs/README.md, which a test requires to link to each page;
-// how-to pages, commands and decisions are groups below.
+// navigation returns the groups of the navigation next to each page. The first groups are the sections of docs/README.md, which links to each page
+// according to a test. How-to pages, commands and decisions are subgroups of these.
 func navigation(docs []*doc) []group {
 	var out []group
 	i := slices.IndexFunc(docs, func(d *doc) bool { return d.Name == "docs/README.md" })
@@ -79,7 +79,7 @@ func (d *doc) entry(docs []*doc) navPage {
 	return p
 }
 
-// add adds the page of a link to a group, or to the subgroup for the page's folder.
+// add adds a page to a group, or to the subgroup for the page's folder. target is a link to the page.
 func (g *group) add(docs []*doc, target string) {
 	target, _, _ = strings.Cut(target, "#")
 	i := slices.IndexFunc(docs, func(d *doc) bool { return d.Out() == target })
@@ -104,7 +104,7 @@ func (g *group) add(docs []*doc, target string) {
 	}
 }
 
-// append adds a page unless the group already has it.
+// append adds a page to a group unless the group already contains the page.
 func (g *group) append(p navPage) {
 	if !slices.ContainsFunc(g.Pages, func(o navPage) bool { return o.URL == p.URL }) {
 		g.Pages = append(g.Pages, p)

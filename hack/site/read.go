@@ -14,10 +14,10 @@ import (
 	"github.com/openpai/paictl/test/docs/page"
 )
 
-// address is the project's address at its host, which is also the module path.
+// address is the address of the project on the web, which is also the module path.
 const address = "https://github.com/openpai/paictl"
 
-// first are the pages that link, directly or through other pages, to all other pages.
+// first lists the pages from which links lead to all other pages, directly or through other pages.
 var first = []string{"README.md", "README.zh.md"}
 
 // doc is a page of the site.
@@ -27,23 +27,23 @@ type doc struct {
 	Text  string // Markdown, with the links of the site
 	Links []docLink
 	Files []string // other files of the repository that it links
-	// Other is the same page in another language, "" if only one language has it.
+	// Other is the name of the same page in another language, or "" if the page exists in only one language.
 	Other string
 
 	v version
 }
 
-// docLink is a link of a page, with its place in the source.
+// docLink is a link in a page, with its place in the source.
 type docLink struct {
 	File string
 	Line int
 	Href string // as the page of the site has it
 }
 
-// Out returns the path of a page in the site.
+// Out returns the path of the page in the site.
 func (d *doc) Out() string { return pageOut(d.Name) }
 
-// Chinese reports whether a page is a Chinese translation.
+// Chinese reports whether the page is a Chinese translation.
 func (d *doc) Chinese() bool { return strings.HasSuffix(d.Name, ".zh.md") }
 
 func pageOut(name string) string {
@@ -58,7 +58,7 @@ func pageOut(name string) string {
 	return dir + base + ".html"
 }
 
-// shown are the kinds of files that browsers display. Other files get a name with an extension that browsers display as text.
+// shown lists the extensions of files that browsers display. Other files get a name with an extension that browsers display as text.
 var shown = []string{".json", ".png", ".svg", ".txt"}
 
 func fileOut(name string) string {
@@ -68,7 +68,7 @@ func fileOut(name string) string {
 	return name + ".txt"
 }
 
-// read reads all documents that links lead to from the first pages, and the changes.
+// read reads all documents to which links lead from the first pages, and the changelog.
 func read(v version) ([]*doc, error) {
 	var out []*doc
 	seen := map[string]bool{}
@@ -110,7 +110,7 @@ func read(v version) ([]*doc, error) {
 
 var title = regexp.MustCompile(`(?m)^# (.+)$`)
 
-// newDoc makes a page of the site from Markdown, and returns the documents that the page links to.
+// newDoc converts a Markdown text to a page of the site. It also returns the documents to which the page links.
 func newDoc(v version, name, text string) (d *doc, next []string) {
 	d = &doc{Name: name, v: v}
 	d.Title = name
@@ -136,8 +136,8 @@ func newDoc(v version, name, text string) (d *doc, next []string) {
 	return d, next
 }
 
-// link returns a link in the form for the site, and the file in the repository that the link leads to. It doesn't change a dead link: check reports
-// it.
+// link converts a link to its form in the site. It also returns the file in the repository to which the link leads. It doesn't change a dead link,
+// because check reports it.
 func (d *doc) link(target string) (href, file string) {
 	file, anchor, _ := strings.Cut(target, "#")
 	if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") || file == "" {
@@ -168,7 +168,7 @@ func (d *doc) link(target string) (href, file string) {
 	return href, file
 }
 
-// relative returns a link from one file of the site to another.
+// relative returns a relative link from one file of the site to another file.
 func relative(from, to string) string {
 	up, err := filepath.Rel(filepath.FromSlash(path.Dir(from)), filepath.FromSlash(to))
 	if err != nil {
@@ -179,7 +179,7 @@ func relative(from, to string) string {
 
 var marks = strings.NewReplacer("`", "", "*", "")
 
-// plain returns a heading without markup.
+// plain returns the text of a heading without markup.
 func plain(heading string) string {
 	return marks.Replace(regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`).ReplaceAllString(heading, "$1"))
 }

@@ -16,7 +16,7 @@ import (
 //go:embed all:theme
 var theme embed.FS
 
-// site holds all pages: the documents of the checkout, and below them the documents of each release.
+// site holds the data of all pages. The site consists of the documents of the checkout, and below them the documents of each release.
 type site struct {
 	root, out, hugo string
 	progress        io.Writer
@@ -25,7 +25,7 @@ type site struct {
 	pages    int
 }
 
-// names returns the names of the versions on the site.
+// names returns the names of all versions on the site.
 func (s *site) names() (out []string) {
 	for _, v := range s.versions {
 		out = append(out, v.Name)
@@ -33,7 +33,7 @@ func (s *site) names() (out []string) {
 	return out
 }
 
-// build writes all versions, and returns an error that lists the dead links.
+// build writes the pages of all versions. It returns an error that lists the dead links.
 func (s *site) build(ctx context.Context) error {
 	work, err := os.MkdirTemp("", "paictl-site-")
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *site) build(ctx context.Context) error {
 	return s.check(docs)
 }
 
-// check returns an error that lists the dead links of all versions, which link to each other.
+// check returns an error that lists the dead links in all versions. It checks the versions together, because they link to each other.
 func (s *site) check(docs [][]*doc) error {
 	var dead []error
 	for i, v := range s.versions {
@@ -91,7 +91,7 @@ func (s *site) write(ctx context.Context, work, dest string, at int, docs [][]*d
 	}
 	v := s.versions[at]
 	for i, d := range docs[at] {
-		// If a page were called index.md, Hugo would treat the pages beside it as its parts.
+		// If a page were named index.md, Hugo would treat the other pages in its folder as parts of that page.
 		if err := put(filepath.Join(work, "content", fmt.Sprintf("page-%d.md", i)), d.content(s.others(at, d, docs))); err != nil {
 			return err
 		}
@@ -116,7 +116,7 @@ func (s *site) write(ctx context.Context, work, dest string, at int, docs [][]*d
 	return err
 }
 
-// others returns the links from a page to the same page of each version, or to its first page if the version doesn't have the
+// others returns links from a page to the same page in each version. If a version doesn't contain the page, the link leads to the version's first
 // page.
 func (s *site) others(at int, d *doc, docs [][]*doc) []versionLink {
 	var out []versionLink
@@ -141,7 +141,7 @@ func sub(all fs.FS, dir string) fs.FS {
 	return out
 }
 
-// put writes a file and the folders that it needs.
+// put writes a file, and creates the folders that it needs.
 func put(name string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err

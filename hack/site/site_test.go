@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tree writes files into a new folder, as a version.
+// tree writes files to a new folder, and returns the folder as a version.
 func tree(t *testing.T, files map[string]string) version {
 	t.Helper()
 	v := version{Name: unreleased, Ref: "main", root: t.TempDir(), made: "abc, 2026-11-30"}
@@ -21,7 +21,7 @@ func tree(t *testing.T, files map[string]string) version {
 	return v
 }
 
-// small returns a repository with the pages that the site needs.
+// small returns the files of a repository with the pages that the site needs.
 func small() map[string]string {
 	return map[string]string{
 		"README.md":             "# paictl\n\nSee [the pages](docs/README.md), [one](docs/one.md#b) and [中文](README.zh.md).\n",
@@ -184,7 +184,7 @@ func TestAPageLinksItselfInOtherVersions(t *testing.T) {
 	assert.Equal(t, "../../docs/one.html", page(1, "docs/one.md")[0].Href)
 }
 
-// pages writes pages of a site, as Hugo would.
+// pages writes pages in the form in which Hugo writes them, and returns their folder.
 func pages(t *testing.T, bodies map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// version is a tree whose documents the site has.
+// version is a version of the repository whose documents the site contains.
 type version struct {
 	Name   string // of the release, or "unreleased"
 	Folder string // below the site; "" for the checkout
@@ -28,13 +28,13 @@ type versionLink struct {
 	Current bool   `json:"current"`
 }
 
-// release is the name of a tag of a release.
+// release matches the names of tags of releases.
 var release = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$`)
 
-// unreleased is the name of a checkout without a release.
+// unreleased is the name of the version in the checkout.
 const unreleased = "unreleased"
 
-// versions returns the checkout, and all releases, the newest first. The files of releases are unpacked below work.
+// versions returns the checkout, followed by all releases, the newest first. The files of the releases are unpacked below work.
 func versions(ctx context.Context, root, work string, stderr io.Writer) ([]version, error) {
 	out := []version{{Name: unreleased, Ref: "main", root: root}}
 	tags, err := command(ctx, root, stderr, "git", "-c", "versionsort.suffix=-", "tag", "--list", "--sort=-version:refname", "v*")
@@ -65,7 +65,7 @@ func made(ctx context.Context, root, ref string, stderr io.Writer) (string, erro
 	return strings.TrimSpace(said), err
 }
 
-// unpack writes the files of a commit into a folder.
+// unpack writes the files of a commit to a folder.
 func unpack(ctx context.Context, root, ref, dir string, stderr io.Writer) error {
 	cmd := exec.CommandContext(ctx, "git", "archive", "--format=tar", ref)
 	cmd.Dir, cmd.Stderr = root, stderr

@@ -1,5 +1,5 @@
-// slimcrd removes the descriptions from the pod template in a custom resource definition: they are
-// Kubernetes' own, and four fifths of the file.
+// slimcrd removes the descriptions from the pod template in a custom resource definition. They come from Kubernetes, and make up four fifths of the
+// file.
 // In: the definition's file. Out: the same file.
 package main
 
@@ -44,7 +44,7 @@ func slim(file string) error {
 		for _, field := range pod {
 			quiet(field.(map[string]any))
 		}
-		// Encoding Go's types writes this field, always with null.
+		// When Go encodes the type, it writes this field, always with the value null.
 		if err := unstructured.SetNestedMap(pod, map[string]any{"type": "string", "format": "date-time", "nullable": true},
 			"metadata", "properties", "creationTimestamp"); err != nil {
 			return err
@@ -62,11 +62,11 @@ func slim(file string) error {
 	return os.WriteFile(file, append([]byte("---\n"), out...), 0o644)
 }
 
-// quiet removes the descriptions of a schema, but not a field of that name.
+// quiet removes the descriptions from a schema. It keeps fields that are named description.
 func quiet(schema map[string]any) {
 	delete(schema, "description")
 	if schema["x-kubernetes-int-or-string"] == true && schema["pattern"] != nil {
-		// The field is a quantity. Pods accept numbers with fractions, too; the pattern applies to texts.
+		// This field is a quantity. Pods also accept numbers with fractions, and the pattern applies only to texts.
 		delete(schema, "anyOf")
 		delete(schema, "x-kubernetes-int-or-string")
 		schema["x-kubernetes-preserve-unknown-fields"] = true

@@ -1,6 +1,6 @@
-// Command support fills the table of docs/support.md from the reports that the tiers of tests write into the folder reports.
-// It adds the newest results to results.json, beside this file, which also has results of runs without a report, and writes the table. A
-// system without a result was not run, and the table says so.
+// Command support fills the tables of docs/support.md from the reports that the tiers of tests write to the folder reports. It adds the newest
+// results to results.json in the folder of this file, and then writes the tables. results.json also contains results of runs without a report. If a
+// system has no result, the table shows that it wasn't tested.
 //
 //	go run ./hack/support [REPORT...]
 package main
@@ -34,7 +34,7 @@ func start() int {
 	return 0
 }
 
-// run reads reports, or all reports in the folder reports, and writes results and the table below root.
+// run reads the given reports, or all reports in the folder reports. It writes the results and the tables below root.
 func run(ctx context.Context, root string, reports []string, stdout io.Writer) error {
 	if len(reports) == 0 {
 		var err error

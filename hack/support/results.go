@@ -14,18 +14,18 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// result is the newest result of one kind of run on one row of the matrix.
+// result is the newest result of one kind of run for one row of a table.
 type result struct {
 	Row    string `json:"row"`    // its name, such as "debian 12"
 	Run    string `json:"run"`    // gate, more, hosts, or other
 	Commit string `json:"commit"` // ten digits of its hash
 	Date   string `json:"date"`   // 2026-11-30
 	Text   string `json:"text"`
-	// Source is the page that documents a result if no report has it.
+	// Source is the page that documents the result if there is no report for it.
 	Source string `json:"source,omitempty"`
 }
 
-// results are all known results, one for each row and run.
+// results holds all known results. There is at most one for each row and kind of run.
 type results []result
 
 func readResults(file string) (results, error) {
@@ -54,7 +54,7 @@ func (all results) write(file string) error {
 	return os.WriteFile(file, append(data, '\n'), 0o644)
 }
 
-// of returns the result of a run for a row.
+// of returns the result of a kind of run for a row, and reports whether there is one.
 func (all results) of(row, run string) (result, bool) {
 	i := slices.IndexFunc(all, func(r result) bool { return r.Row == row && r.Run == run })
 	if i < 0 {
@@ -63,7 +63,7 @@ func (all results) of(row, run string) (result, bool) {
 	return all[i], true
 }
 
-// add replaces results with newer results, and returns the rows that changed.
+// add adds results, and replaces older results. It returns the rows that have changed.
 func (all *results) add(some []result) []string {
 	var changed []string
 	for _, r := range some {
@@ -77,7 +77,7 @@ func (all *results) add(some []result) []string {
 	return changed
 }
 
-// report holds the needed fields of a report of hack/tier.
+// report holds the fields of a report of hack/tier that are needed.
 type report struct {
 	Tier     string    `json:"tier"`
 	Commit   string    `json:"commit"`
@@ -100,7 +100,7 @@ type report struct {
 	PassedTests map[string]float64 `json:"passedTests"`
 }
 
-// unusableError is a report that can't be used for a commit.
+// unusableError is the error for a report that can't be used. why is the reason.
 type unusableError struct{ why string }
 
 func (e unusableError) Error() string { return e.why }
@@ -114,7 +114,7 @@ func readReport(file string) (*report, error) {
 	return r, json.Unmarshal(data, r)
 }
 
-// usable returns an error if a report can't be used: its run was incomplete, or its files differ from the files of its commit.
+// usable returns an error if a report can't be used, because the run was incomplete or the files differed from the files of the commit.
 func (r *report) usable(ctx context.Context, root string) error {
 	switch {
 	case !slices.Contains(runs, r.Tier):
@@ -136,7 +136,7 @@ func (r *report) usable(ctx context.Context, root string) error {
 	return nil
 }
 
-// results returns the results in a report: one for each row that its platform matches.
+// results returns the results in a report, one for each row that matches the report's platform.
 func (r *report) results() []result {
 	text := fmt.Sprintf("passed, %d tests", r.Tests)
 	broken := 0

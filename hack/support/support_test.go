@@ -24,7 +24,7 @@ func TestThePageHasTheKnownResults(t *testing.T) {
 	assert.Equal(t, want, string(text), "run make support")
 }
 
-// repository makes a repository with a commit, an empty list of results and a page.
+// repository creates a repository with a commit, an empty list of results and a page with empty tables.
 func repository(t *testing.T) (root, commit, tree string) {
 	t.Helper()
 	root = t.TempDir()
@@ -50,7 +50,7 @@ func repository(t *testing.T) (root, commit, tree string) {
 	return root, git("rev-parse", "--short=10", "HEAD"), git("rev-parse", "HEAD^{tree}")
 }
 
-// written writes a report of a whole run, changed by some fields.
+// written writes the report of a complete run, in which some fields are changed. It returns the path of the report.
 func written(t *testing.T, commit, tree string, fields map[string]any) string {
 	t.Helper()
 	r := map[string]any{

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// runs are the columns of results, by their names in a report. The last one is for runs without a report.
+// runs lists the columns with results, by their names in a report. The last column is for runs without a report.
 var runs = []string{"gate", "more", "hosts", other}
 
 const other = "other"
 
-// row is a line of a table of the page.
+// row is a row of a table.
 type row struct{ name, title string }
 
-// table is a part of the page, between the marks with its name.
+// table is a table in the page, between marks that contain its name.
 type table struct {
 	name string
 	head string
@@ -45,7 +45,7 @@ func rowNames() []string {
 	return out
 }
 
-// text returns the table with its results.
+// text returns the table with its results, as Markdown.
 func (t table) text(all results) string {
 	var b strings.Builder
 	b.WriteString(t.head)
@@ -70,7 +70,7 @@ func cell(r result, known bool) string {
 	return text
 }
 
-// filled returns a page with new tables between its marks, "<!-- table: NAME -->" and "<!-- end -->".
+// filled returns a page in which the text between the marks "<!-- table: NAME -->" and "<!-- end -->" is replaced with new tables.
 func filled(page string, all results) (string, error) {
 	for _, t := range tables {
 		begin := "<!-- table: " + t.name + " -->\n"
@@ -84,7 +84,7 @@ func filled(page string, all results) (string, error) {
 	return page, nil
 }
 
-// fill writes the tables into the page.
+// fill updates the tables in the file of the page.
 func fill(file string, all results) error {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -13,12 +13,11 @@ import (
 	"strings"
 )
 
-// shared are the imports of code that starts goroutines, guards data that goroutines share, or is called by a
-// server's goroutines. An import with a slash at the end includes all imports below it.
+// shared lists imports of code that starts goroutines, that guards data shared by goroutines, or that the goroutines of a server call. An import
+// with a slash at the end includes all imports below it.
 var shared = []string{"sync", "sync/atomic", "golang.org/x/sync/", "testing/synctest", "net/http/httptest"}
 
-// concurrent reads lines "IMPORT-PATH FOLDER" and returns the import paths of the packages whose code or tests use
-// concurrency.
+// concurrent reads lines of the form "IMPORT-PATH FOLDER". It returns the import paths of the packages whose code or tests use concurrency.
 func concurrent(r io.Reader) (packages []string, err error) {
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
@@ -37,7 +36,7 @@ func concurrent(r io.Reader) (packages []string, err error) {
 	return packages, lines.Err()
 }
 
-// folder reports whether a Go file of a folder uses concurrency.
+// folder reports whether a Go file in a folder uses concurrency.
 func folder(dir string) (bool, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {

@@ -11,14 +11,13 @@ import (
 	"strings"
 )
 
-// figure is the size of the repository in one respect.
+// figure is one measure of the size of the repository, now and before.
 type figure struct {
 	name, unit string
 	now, then  int64
 }
 
-// figures prints the size of the repository, compared with the last commit of main before this one. It never fails a
-// tier.
+// figures prints the size of the repository, in comparison with an earlier commit of main. It never makes a tier fail.
 func figures(ctx context.Context, r *runner) error {
 	if err := r.compare(ctx); err != nil {
 		r.report.Figures = "figures: " + err.Error()
@@ -69,7 +68,7 @@ func (f figure) String() string {
 	return fmt.Sprintf("%9d  %-36s %+d", f.now, f.name+f.unit, f.now-f.then)
 }
 
-// before returns the last commit of main before the tested one, and its name for the report.
+// before returns the last commit of main before the tested commit, and the name of the commit for the report.
 func before(ctx context.Context) (commit, name string, err error) {
 	head, err := git(ctx, nil, "rev-parse", "HEAD")
 	if err != nil {
@@ -89,8 +88,8 @@ func before(ctx context.Context) (commit, name string, err error) {
 	return commit, "the commit before", nil
 }
 
-// measure returns the figures of a checkout with these files, one name per line. program is the path for the paictl that
-// it builds.
+// measure returns the figures of a checkout. files lists the names of its files, one in each line. program is the path to which measure builds
+// paictl.
 func (r *runner) measure(ctx context.Context, dir, files, program string) ([]figure, error) {
 	var lines, tests int64
 	packages := map[string]bool{}
@@ -136,7 +135,7 @@ func (r *runner) measure(ctx context.Context, dir, files, program string) ([]fig
 	}, nil
 }
 
-// requirements counts the direct dependencies of a go.mod.
+// requirements returns the number of direct dependencies in a go.mod.
 func requirements(file string) (n int64, err error) {
 	b, err := os.ReadFile(file)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// gate returns the steps of the gate. They need only Go, git and gcc, run the same tests on every machine, and don't depend
-// on the time.
+// gate returns the steps of the gate. They need only Go, git and gcc. They run the same tests on every machine, and their results don't depend on
+// the time.
 func gate() []step {
 	return []step{
 		{name: "packages", run: func(ctx context.Context, r *runner) error { return r.exec(ctx, "sh", "hack/packages.sh", "gate") }, setup: true},
@@ -36,21 +36,22 @@ func gate() []step {
 	}
 }
 
-// controlPlane returns the folder of etcd and the API server, which are built once.
+// controlPlane returns the folder with etcd and the API server. They are built once.
 func (r *runner) controlPlane() string { return filepath.Join(cache(), "control-plane") }
 
-// vetPlugin checks pai-scheduler, which uses the libraries of its release of Kubernetes: docs/adr/0024. Its tests run it as a process.
+// vetPlugin checks pai-scheduler, which is built with the libraries of one release of Kubernetes (docs/adr/0024). The tests of pai-scheduler run it
+// as a process.
 func vetPlugin(ctx context.Context, r *runner) error {
 	return r.exec(ctx, "go", "vet", "-modfile=cmd/pai-scheduler/kubernetes.mod", "-tags=pai_scheduler", "./cmd/pai-scheduler", "./pkg/scheduler/plugin")
 }
 
-// portal checks that the built pages match their sources. The bundler is a separate module. Go's test cache doesn't track files outside
-// that module, so it isn't used.
+// portal checks that the built pages match their sources. The bundler is a separate module. The check doesn't use Go's test cache, because the cache
+// doesn't track files outside that module.
 func portal(ctx context.Context, r *runner) error {
 	return errors.Join(r.exec(ctx, "go", "-C", "hack/portal", "vet", "."), r.exec(ctx, "go", "-C", "hack/portal", "test", "-count=1", "."))
 }
 
-// releases tests the code that writes a release's files, which is a separate module because of its libraries.
+// releases tests the code that writes the files of a release. This code is a separate module because of its libraries.
 func releases(ctx context.Context, r *runner) error {
 	return errors.Join(r.exec(ctx, "go", "-C", "hack/release", "vet", "."), r.exec(ctx, "go", "-C", "hack/release", "test", "-short", "."))
 }
@@ -91,10 +92,10 @@ func shells(ctx context.Context, r *runner) error {
 	return errors.Join(errs...)
 }
 
-// later are the folders whose tests need servers, hosts or minutes. The unit tests of all other packages run in the gate.
+// later lists the folders whose tests need servers, hosts or minutes. The unit tests of all other packages run in the gate.
 var later = []string{"test/alerts", "test/away", "test/catalogue", "test/clients", "test/e2e", "test/parity", "test/road", "test/scale", "test/scheduler", "pkg/kube/kubetest"}
 
-// unit runs the tests without servers of all packages: without the race detector, and with pinned seeds.
+// unit runs the tests of all packages that need no servers. It runs them without the race detector, and with pinned seeds.
 func unit(ctx context.Context, r *runner) error {
 	all, err := r.packages(ctx, later...)
 	if err != nil {
@@ -111,7 +112,7 @@ func unit(ctx context.Context, r *runner) error {
 		r.goTest(ctx, suite{flags: flags, args: []string{"-rapid.seed=1"}, packages: rapid}))
 }
 
-// packages returns the import paths of all packages with tests, except packages in or below the folders.
+// packages returns the import paths of all packages with tests, except packages in or below the folders in without.
 func (r *runner) packages(ctx context.Context, without ...string) ([]string, error) {
 	out, err := r.output(ctx, nil, "go", "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./...")
 	if err != nil {
@@ -124,7 +125,7 @@ func (r *runner) packages(ctx context.Context, without ...string) ([]string, err
 	}), nil
 }
 
-// rapid returns the packages that generate random cases with pgregory.net/rapid, which takes its seed as a flag.
+// rapid returns those of the packages that generate random cases with pgregory.net/rapid. Their tests have a flag for the seed.
 func (r *runner) rapid(ctx context.Context, packages []string) ([]string, error) {
 	out, err := r.output(ctx, nil, "go", append([]string{"list", "-f", `{{$p := .ImportPath}}{{range .TestImports}}{{if eq . "pgregory.net/rapid"}}{{$p}}{{"\n"}}{{end}}{{end}}{{range .XTestImports}}{{if eq . "pgregory.net/rapid"}}{{$p}}{{"\n"}}{{end}}{{end}}`}, packages...)...)
 	if err != nil {
@@ -135,7 +136,8 @@ func (r *runner) rapid(ctx context.Context, packages []string) ([]string, error)
 	return slices.Compact(found), nil
 }
 
-// raced are small packages that use concurrency and need few libraries, because these are compiled again for the race detector. In "more", it runs on all packages.
+// raced lists small packages that use concurrency and need few libraries. The number of libraries matters, because they are compiled again for the
+// race detector. In the tier "more", the race detector runs on all packages that use concurrency.
 var raced = []string{"pkg/cluster/apiproxy", "pkg/audit", "pkg/job/controller/rendezvous", "pkg/node/logstore", "pkg/cluster/peer", "pkg/people/password",
 	"pkg/runtime/barrier", "pkg/runtime/sshd"}
 
@@ -147,12 +149,12 @@ func race(ctx context.Context, r *runner) error {
 	return r.goTest(ctx, suite{flags: []string{"-race", "-short", "-vet=off", "-timeout", "10m"}, env: []string{"CGO_ENABLED=1"}, packages: packages})
 }
 
-// later reports whether another tier runs a test that was skipped. The reasons come from test/tier.
+// later reports whether a later tier runs the skipped test. The reason of the skip comes from test/tier.
 func (s skip) later() bool {
 	return strings.HasPrefix(s.Reason, "make test-more runs it: ") || strings.HasPrefix(s.Reason, "make test-hosts runs it: ")
 }
 
-// same fails if a test of the gate skipped itself for a reason that depends on the machine.
+// same fails if a test in the gate was skipped for a reason that depends on the machine.
 func same(_ context.Context, r *runner) error {
 	var errs []error
 	for _, s := range r.report.Skipped {

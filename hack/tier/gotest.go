@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// event is a line of "go test -json", as "go doc test2json" describes it.
+// event is a line in the output of "go test -json"; see "go doc test2json".
 type event struct {
 	Action     string
 	Package    string
@@ -23,11 +23,11 @@ type event struct {
 	Elapsed    float64 // seconds
 }
 
-// maxAgain is the maximum number of failed tests that are run again. If more fail, that isn't chance.
+// maxAgain is the maximum number of failed tests that are run again. If more tests fail, they haven't failed by chance.
 const maxAgain = 3
 
-// goTest runs "go test" with the arguments, prints its output and adds the results to the report. It returns an error if a test that
-// isn't quarantined failed, and failed again when it ran alone.
+// goTest runs "go test" with the arguments, prints its output, and adds the results to the report. If a test fails that isn't quarantined, goTest
+// runs the test again alone. It returns an error if the test fails again.
 func (r *runner) goTest(ctx context.Context, s suite) error {
 	if len(s.packages) == 0 {
 		return nil // go test would test the package of the current folder
@@ -50,7 +50,7 @@ func (r *runner) goTest(ctx context.Context, s suite) error {
 			return err
 		}
 	}
-	// The rest of each package must pass without the excused tests: a failed test may have hidden a later crash.
+	// The other tests of each package must pass without the excused tests, because a failed test may have hidden a later crash.
 	for _, pkg := range slices.Sorted(maps.Keys(run.failed)) {
 		if _, err := r.test(ctx, s.part(pkg, "-skip", r.skipped(pkg, run.failed[pkg]))); err != nil {
 			return fmt.Errorf("%s fails also without the tests that failed by chance or are quarantined: %w", pkg, err)
@@ -65,8 +65,8 @@ func (r *runner) goTest(ctx context.Context, s suite) error {
 	return nil
 }
 
-// skipped returns the tests to skip when the rest of a package is repeated: the failed tests, and tests on hosts that passed, since each takes
-// minutes.
+// skipped returns the tests to skip when the other tests of a package are repeated. These are the failed tests. They also include the passed tests
+// on hosts, because each of those takes minutes.
 func (r *runner) skipped(pkg string, failed []string) []string {
 	if !onHosts(pkg) {
 		return failed
@@ -74,7 +74,7 @@ func (r *runner) skipped(pkg string, failed []string) []string {
 	return slices.Concat(failed, slices.Sorted(maps.Keys(r.report.PassedTests)))
 }
 
-// onHosts reports whether a package has the tests on sandbox hosts.
+// onHosts reports whether a package contains the tests on sandbox hosts.
 func onHosts(pkg string) bool { return strings.HasSuffix(pkg, "/test/e2e") }
 
 // suite is one call of "go test".
@@ -88,14 +88,14 @@ type suite struct {
 	repeated bool     // the results are already in the report
 }
 
-// part returns the suite for some tests of one package: those named, with -run, or all others, with -skip.
+// part returns a suite for some tests of one package. With the flag -run, it runs the named tests. With the flag -skip, it runs all other tests.
 func (s suite) part(pkg, flag string, tests []string) suite {
 	s.flags = append(slices.Clone(s.flags), flag, "^("+strings.Join(tests, "|")+")$")
 	s.packages, s.fresh, s.partial, s.repeated = []string{pkg}, true, true, true
 	return s
 }
 
-// test runs "go test" once.
+// test runs "go test" once, and returns the outcome.
 func (r *runner) test(ctx context.Context, s suite) (*outcome, error) {
 	args := append([]string{"test", "-json"}, s.flags...)
 	if s.fresh || r.fresh {
@@ -144,7 +144,7 @@ type outcome struct {
 	passed   func(e event, cached bool)
 }
 
-// skip is a test that did not run.
+// skip is a test that was skipped, with the reason.
 type skip struct {
 	Package string `json:"package"`
 	Test    string `json:"test"`
@@ -171,7 +171,7 @@ func (o *outcome) see(e event) {
 	case e.Action == "output" && e.Test == "" && strings.HasSuffix(strings.TrimSpace(e.Output), "(cached)"):
 		o.cached[e.Package] = true
 	case e.Action == "fail" && e.Test == "":
-		// A package that fails without a failed test, or in the middle of a test, died or didn't compile.
+		// If a package fails without a failed test, or in the middle of a test, it has crashed or couldn't be compiled.
 		if len(o.failed[e.Package]) == 0 || o.unended(e.Package) {
 			o.failed[e.Package] = slices.Clip(o.failed[e.Package])
 			o.hopeless = true
@@ -188,7 +188,7 @@ func (o *outcome) see(e event) {
 	}
 }
 
-// unended reports whether a test of a package began and has not ended.
+// unended reports whether a test of a package has begun and not ended.
 func (o *outcome) unended(pkg string) bool {
 	for key := range o.running {
 		if strings.HasPrefix(key, pkg+" ") {
@@ -198,12 +198,12 @@ func (o *outcome) unended(pkg string) bool {
 	return false
 }
 
-// skips reports whether a test of a package was skipped and no later tier runs it.
+// skips reports whether a test of a package was skipped that no later tier runs.
 func (o *outcome) skips(pkg string) bool {
 	return slices.ContainsFunc(o.skipped, func(s skip) bool { return s.Package == pkg && !s.later() })
 }
 
-// gating returns the failed tests, by package, that are not quarantined.
+// gating returns the failed tests that aren't quarantined, by package.
 func (o *outcome) gating(q quarantine) map[string][]string {
 	out := map[string][]string{}
 	for pkg, names := range o.failed {
@@ -216,7 +216,8 @@ func (o *outcome) gating(q quarantine) map[string][]string {
 	return out
 }
 
-// again returns the failed tests that run a second time, by package, after as many others of the same run.
+// again returns the failed tests that are to be run a second time, by package. n is the number of tests that have already been run again. If there
+// are too many failed tests, it returns nil.
 func (o *outcome) again(failed map[string][]string, n int) map[string][]string {
 	for _, names := range failed {
 		n += len(names)
@@ -227,8 +228,8 @@ func (o *outcome) again(failed map[string][]string, n int) map[string][]string {
 	return failed
 }
 
-// render prints events until r ends, and keeps the results in run. It prints one line for each package, the whole output
-// of a test that failed, and the reason of each test that was skipped, except if another tier runs it.
+// render prints events until r ends, and stores the results in run. It prints one line for each package, the whole output of each failed test, and
+// the reason of each skipped test. It leaves out the reason if another tier runs the test.
 func render(r io.Reader, w io.Writer, run *outcome) error {
 	p := printer{w: w, run: run, tests: map[string][]string{}}
 	lines := bufio.NewReader(r)
@@ -250,7 +251,7 @@ func render(r io.Reader, w io.Writer, run *outcome) error {
 	}
 }
 
-// printer holds the lines of each test that runs.
+// printer collects the lines of each running test.
 type printer struct {
 	w     io.Writer
 	run   *outcome
@@ -285,13 +286,13 @@ func (p *printer) print(e event) {
 	}
 }
 
-// worth reports whether a line of a package is worth printing: not the PASS before each "ok", and not a package without tests.
+// worth reports whether a line about a package is worth printing. It excludes the line PASS before each "ok", and packages without tests.
 func worth(line string) bool {
 	return line != "PASS\n" && !strings.Contains(line, "[no test files]")
 }
 
-// unfinished prints the output of the tests that ran when their package died: the output contains the panic or the timeout, which isn't the failure
-// of any test.
+// unfinished prints the output of the tests that were running when their package crashed. The output contains the panic or the timeout, which isn't
+// the failure of any test.
 func (p *printer) unfinished(pkg string) {
 	for _, key := range slices.Sorted(maps.Keys(p.tests)) {
 		if strings.HasPrefix(key, pkg+" ") {
@@ -301,7 +302,7 @@ func (p *printer) unfinished(pkg string) {
 	}
 }
 
-// reason returns the message of a test that skipped itself, without its place.
+// reason returns the message with which a test was skipped, without its place in the source.
 func reason(lines []string) string {
 	var said []string
 	for _, l := range lines {

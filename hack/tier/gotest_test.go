@@ -115,7 +115,7 @@ func TestProgramsThatCleanUpAreWaitedFor(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	r := &runner{out: io.Discard, env: os.Environ()}
-	// The shell ends at once, as go test does. Its child cleans up.
+	// The shell ends immediately, like "go test". Its child process takes time for its cleanup.
 	cmd := r.command(ctx, nil, "sh", "-c", `(trap 'sleep 0.3; echo x >"$1"; exit' TERM; echo ready; while :; do sleep 0.01; done) & wait`, "sh", done)
 	cmd.Stdout = nil
 	out, err := cmd.StdoutPipe()

@@ -1,6 +1,6 @@
-// Command tier runs one tier of the checks of this repository: the gate, "more", or "hosts". CONTRIBUTING.md says what each
-// contains. It prints the same summary for each, and writes a report into the folder reports. The exit status is 1 if a
-// step failed, and 2 if the command line is wrong.
+// Command tier runs one tier of the checks of this repository: the gate, "more", or "hosts". CONTRIBUTING.md describes the contents of each tier.
+// For each tier, it prints the same kind of summary, and writes a report to the folder reports. The exit status is 1 if a step failed, and 2 if the
+// command line is wrong.
 package main
 
 import (
@@ -29,7 +29,7 @@ const usage = `Usage: go run ./hack/tier [flags] gate|more|hosts
 
 `
 
-// step is a part of a tier. Later steps run if it fails, too.
+// step is a part of a tier. If a step fails, the later steps still run.
 type step struct {
 	name  string
 	run   func(context.Context, *runner) error
@@ -41,7 +41,7 @@ func tiers() map[string][]step {
 	return map[string][]step{"gate": gate(), "more": more(), "hosts": hosts()}
 }
 
-// runner is one run of a tier.
+// runner holds the state of one run of a tier.
 type runner struct {
 	tier       string
 	out        io.Writer
@@ -97,10 +97,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return code
 }
 
-// patience is how long programs that got SIGTERM may take to end: tests on hosts remove their hosts.
+// patience is how long programs may take to end after SIGTERM. Tests on hosts need this time to remove their hosts.
 const patience = 2 * time.Minute
 
-// end waits until all started processes have ended, and kills processes that haven't ended in time.
+// end waits until all started processes have ended. It kills the processes that haven't ended within patience.
 func (r *runner) end(patience time.Duration) {
 	late := time.Now().Add(patience)
 	for _, group := range r.groups {
@@ -111,7 +111,7 @@ func (r *runner) end(patience time.Duration) {
 	}
 }
 
-// prepare changes to the root of the repository, reads the quarantine and begins the report.
+// prepare changes to the root of the repository, reads the quarantine, and begins the report.
 func (r *runner) prepare(ctx context.Context, since string) error {
 	root, err := git(ctx, nil, "rev-parse", "--show-toplevel")
 	if err == nil {
@@ -140,7 +140,7 @@ func (r *runner) prepare(ctx context.Context, since string) error {
 	return err
 }
 
-// all runs the steps, prints the summary and returns the exit code.
+// all runs the steps, prints the summary, and returns the exit code.
 func (r *runner) all(ctx context.Context, steps []step, only string) int {
 	for _, s := range steps {
 		if ctx.Err() != nil || !s.setup && !strings.Contains(s.name, only) {
@@ -166,7 +166,7 @@ func (r *runner) all(ctx context.Context, steps []step, only string) int {
 	return 0
 }
 
-// step runs one step, unless it passed in the run that this one continues.
+// step runs one step, unless the step has passed in the earlier run that this run continues.
 func (r *runner) step(ctx context.Context, s step) {
 	start := time.Now()
 	fmt.Fprintf(r.out, "== %s  [%.0fs]\n", s.name, start.Sub(r.report.Started).Seconds())
@@ -194,12 +194,12 @@ func (r *runner) step(ctx context.Context, s step) {
 	}
 }
 
-// skippedError is a step that this machine can't run.
+// skippedError is the error of a step that this machine can't run.
 type skippedError struct{ reason string }
 
 func (e skippedError) Error() string { return e.reason }
 
-// command prepares a command that ends, with all processes that it starts, when the run is interrupted.
+// command returns a command. When the run is interrupted, the command ends together with all processes that it has started.
 func (r *runner) command(ctx context.Context, env []string, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append(append([]string{}, r.env...), env...)
@@ -210,7 +210,7 @@ func (r *runner) command(ctx context.Context, env []string, name string, args ..
 	return cmd
 }
 
-// exec runs a command and prints its output.
+// exec runs a command, and prints its output.
 func (r *runner) exec(ctx context.Context, name string, args ...string) error {
 	if err := r.command(ctx, nil, name, args...).Run(); err != nil {
 		return fmt.Errorf("%s %s: %w", name, strings.Join(args, " "), err)
@@ -218,7 +218,7 @@ func (r *runner) exec(ctx context.Context, name string, args ...string) error {
 	return nil
 }
 
-// output runs a command and returns its output, also if it fails.
+// output runs a command, and returns its output, even if the command fails.
 func (r *runner) output(ctx context.Context, env []string, name string, args ...string) (string, error) {
 	cmd := r.command(ctx, env, name, args...)
 	cmd.Stdout = nil
@@ -229,8 +229,8 @@ func (r *runner) output(ctx context.Context, env []string, name string, args ...
 	return string(out), nil
 }
 
-// environment returns the environment of a tier's commands. The programs, the tests and the linter share one compilation of each library, because
-// all use the switches of paictl's build. The gate takes no setting of paictl from outside, so that it runs the same tests everywhere.
+// environment returns the environment for the commands of a tier. The programs, the tests and the linter use the same build flags as paictl, so that
+// each library is compiled only once. The gate ignores settings of paictl in the environment, so that it runs the same tests everywhere.
 func environment(from []string, tier string) []string {
 	var out []string
 	flags := ""
@@ -245,14 +245,14 @@ func environment(from []string, tier string) []string {
 			out = append(out, kv)
 		}
 	}
-	// Most of the time goes into compiling, and a sixth of that into the compiler's garbage collection.
+	// Most of the time is spent on compiling, and a sixth of that on the compiler's garbage collection.
 	if os.Getenv("GOGC") == "" {
 		out = append(out, "GOGC=400")
 	}
 	return append(append(out, owned()...), "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS="+flags+"-trimpath -gcflags=all=-dwarf=false")
 }
 
-// modules returns the user's GOFLAGS that say where to find modules. Other flags, such as -run, would change the tests.
+// modules returns those flags in the user's GOFLAGS that specify the source of modules. Other flags, such as -run, would change the tests.
 func modules(flags string) (out string) {
 	for flag := range strings.FieldsSeq(flags) {
 		if strings.HasPrefix(flag, "-mod=") || strings.HasPrefix(flag, "-modcacherw") || strings.HasPrefix(flag, "-p=") {
@@ -262,7 +262,7 @@ func modules(flags string) (out string) {
 	return out
 }
 
-// cache returns the folder of tools and bundles that are built once.
+// cache returns the folder for tools and bundles, which are built once.
 func cache() string {
 	dir, err := os.UserCacheDir()
 	if err != nil {

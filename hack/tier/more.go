@@ -18,7 +18,7 @@ import (
 	"strings"
 )
 
-// more returns the steps of the second tier: everything that needs real servers, the race detector or minutes.
+// more returns the steps of the second tier. It contains all checks that need real servers, the race detector or minutes.
 func more() []step {
 	return []step{
 		{name: "packages", run: packagesOf("test"), setup: true},
@@ -37,7 +37,7 @@ func more() []step {
 	}
 }
 
-// hosts returns the steps of the third tier.
+// hosts returns the steps of the third tier, which contains the tests on sandbox hosts.
 func hosts() []step {
 	return []step{
 		{name: "packages", run: packagesOf("test"), setup: true},
@@ -60,7 +60,7 @@ func packagesOf(tier string) func(context.Context, *runner) error {
 	}
 }
 
-// script runs a script. Status 75 means that this machine can't run it.
+// script returns a step that runs a script. If the script exits with 75, this machine can't run it, and missing is the reason.
 func script(file, missing string) func(context.Context, *runner) error {
 	return func(ctx context.Context, r *runner) error {
 		err := r.exec(ctx, "sh", file)
@@ -71,7 +71,7 @@ func script(file, missing string) func(context.Context, *runner) error {
 	}
 }
 
-// bundle returns the folder of the bundle that tests use.
+// bundle returns the folder of the bundle for tests.
 func (r *runner) bundle() string {
 	if dir := os.Getenv("PAICTL_BUNDLE"); dir != "" {
 		if absolute, err := filepath.Abs(dir); err == nil {
@@ -81,7 +81,7 @@ func (r *runner) bundle() string {
 	return filepath.Join(cache(), "bundle")
 }
 
-// bundleOf returns the folder of the bundle, or of the control plane, that the tier of this run uses.
+// bundleOf returns the folder of the bundle or control plane that the tier of this run uses.
 func (r *runner) bundleOf() string {
 	if r.tier == "gate" {
 		return r.controlPlane()
@@ -89,12 +89,12 @@ func (r *runner) bundleOf() string {
 	return r.bundle()
 }
 
-// makeBundle builds the bundle and adds it to the environment of the tests. Go's test cache doesn't track the bundle, but
-// it depends on the variables that a test reads, so a changed bundle gets another name. Charts and programs of paictl
-// aren't part of the name, since they change with each commit and only tests on hosts use them.
+// makeBundle builds the bundle, and adds it to the environment of the tests. Go's test cache doesn't track the bundle, but it tracks the environment
+// variables that a test reads. So a changed bundle gets another name. The name doesn't depend on charts and programs of paictl, because they change
+// with each commit, and only tests on hosts use them.
 func (r *runner) makeBundle(ctx context.Context) error {
 	dir := r.bundle()
-	// Two tiers may run at a time, in two worktrees: the second waits until the first has made the bundle.
+	// Two tiers may run at the same time, in two worktrees. The second waits until the first has built the bundle.
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (r *runner) makeBundle(ctx context.Context) error {
 	if err := os.Symlink(dir, named); err != nil {
 		return err
 	}
-	// PAICTL_BUNDLE is also a setting of paictl, which must not reach the tests of commands.
+	// PAICTL_BUNDLE is a setting of paictl, too. As a setting, it must not affect the tests of commands.
 	r.env = slices.DeleteFunc(r.env, func(kv string) bool { return strings.HasPrefix(kv, "PAICTL_BUNDLE=") })
 	r.env = append(r.env, "PAICTL_TEST_BUNDLE="+named)
 	if _, err := r.output(ctx, nil, "sh", "hack/sandboxable.sh"); err == nil {
@@ -127,7 +127,7 @@ func (r *runner) makeBundle(ctx context.Context) error {
 	return nil
 }
 
-// nameOf returns a name for the third-party part of a bundle, from its manifest.
+// nameOf returns a name for the third-party parts of a bundle, which is derived from the bundle's manifest.
 func nameOf(manifest string) string {
 	sum := fnv.New64a()
 	for i, artifact := range strings.Split(manifest, "    - name: ") {
@@ -138,7 +138,7 @@ func nameOf(manifest string) string {
 	return fmt.Sprintf("%016x", sum.Sum64())
 }
 
-// tools are the servers that tests use, each with the script that builds it if needed and prints its path.
+// tools maps the environment variables for servers that tests use to scripts. A script builds the server if necessary, and prints its path.
 var tools = map[string]string{
 	"PAICTL_TEST_S3":          "hack/versitygw.sh",
 	"PAICTL_TEST_OPENPAI_SDK": "hack/openpai-js-sdk.sh",
@@ -165,8 +165,8 @@ func servers(ctx context.Context, r *runner) error {
 	return nil
 }
 
-// apiServers starts the API servers that packages borrow: one for each package that "go test" runs at a time. They are
-// stopped when this process exits.
+// apiServers starts the API servers that packages borrow, one for each package that "go test" runs at the same time. The API servers stop when this
+// process exits.
 func apiServers(ctx context.Context, r *runner) error {
 	program, err := filepath.Abs("bin/apiservers")
 	if err != nil {
@@ -178,7 +178,7 @@ func apiServers(ctx context.Context, r *runner) error {
 	dir := filepath.Join(cache(), "apiservers")
 	cmd := r.command(ctx, nil, program, dir, r.bundle(), strconv.Itoa(runtime.GOMAXPROCS(0)))
 	cmd.Stdout = nil
-	// It is never written to: when this process exits, the pipe is closed, and the servers stop.
+	// Nothing is written to the pipe. When this process exits, the pipe is closed, and the servers stop.
 	if _, err := cmd.StdinPipe(); err != nil {
 		return err
 	}
@@ -196,19 +196,19 @@ func apiServers(ctx context.Context, r *runner) error {
 	return nil
 }
 
-// scripted matches tests that start the program many times, or read tens of thousands of objects. The race detector would
-// make them several times as slow, and they use no concurrency of interest.
+// scripted matches tests that start the program many times, or that read tens of thousands of objects. The race detector would slow them down
+// several times, although they use no relevant concurrency.
 const scripted = "^(TestScripts(OnAServer|WithTasks)?|TestALargeClusterTakesLittleMemory)$"
 
-// simulated is the package whose tests of later tiers run thousands of scripts on simulated machines, with both ends of SSH in one process. The race
-// detector makes them ten times as slow. It is used only for the tests of the gate, which have the same concurrency.
+// simulated is a package whose tests in later tiers run thousands of scripts on simulated machines, with both ends of SSH in one process. The race
+// detector slows these tests down ten times. So it runs only on the package's tests for the gate, which use the same concurrency.
 const simulated = module + "/pkg/cluster"
 
-// longest are the packages that take longest. They start first.
+// longest lists the packages whose tests take longest. They start first.
 var longest = []string{module + "/pkg/server/assembly"}
 
-// onRace returns the packages that run with the race detector, the longest first: all that use concurrency. Packages
-// below test start programs, which the race detector can't observe.
+// onRace returns the packages that use concurrency, for the race detector. The packages whose tests take longest come first. It leaves out packages
+// below test, because they start programs, which the race detector can't observe.
 func (r *runner) onRace(ctx context.Context) ([]string, error) {
 	env := []string{"CGO_ENABLED=1"}
 	out, err := r.output(ctx, env, "go", "list", "-f", "{{.ImportPath}} {{.Dir}}", "./...")
@@ -231,7 +231,7 @@ func racedTests(ctx context.Context, r *runner) error {
 		return err
 	}
 	s := suite{
-		// SQLite is C translated to Go, and the race detector makes it five times as slow. Our calls of it are
+		// SQLite is C code that was translated to Go, and the race detector would slow it down five times. Only our calls of SQLite are
 		// instrumented.
 		flags:    []string{"-race", "-gcflags=modernc.org/...=-dwarf=false -race=false", "-skip", scripted, "-vet=off", "-timeout", "80m"},
 		env:      []string{"CGO_ENABLED=1", "CGO_CFLAGS=-O2 -g -Wno-deprecated-declarations"}, // NVML has many deprecated calls
@@ -264,7 +264,7 @@ func plainTests(ctx context.Context, r *runner) error {
 		r.goTest(ctx, suite{flags: []string{"-run", scripted, "-vet=off", "-timeout", "45m"}, packages: scripts, partial: true}))
 }
 
-// hasScripts reports whether a package has a scripted test.
+// hasScripts reports whether a package contains a test that scripted matches.
 func hasScripts(pkg string) bool {
 	files, _ := filepath.Glob("." + strings.TrimPrefix(pkg, module) + "/*_test.go")
 	return slices.ContainsFunc(files, func(file string) bool {
@@ -273,7 +273,7 @@ func hasScripts(pkg string) bool {
 	})
 }
 
-// rest returns the packages that didn't pass in this step of the run that is being continued.
+// rest returns the packages that haven't passed in this step of the run that is being continued.
 func (r *runner) rest(packages []string) []string {
 	if r.since == nil {
 		return packages
@@ -281,7 +281,7 @@ func (r *runner) rest(packages []string) []string {
 	return slices.DeleteFunc(slices.Clone(packages), func(pkg string) bool { return slices.Contains(r.since.Passed[r.report.step], pkg) })
 }
 
-// onHosts runs tests on sandbox hosts, which need root, namespaces and a bundle.
+// onHosts runs tests on sandbox hosts. They need root, namespaces and a bundle.
 func (r *runner) onHosts(ctx context.Context, folder string, flags []string) error {
 	if why, err := r.output(ctx, nil, "sh", "hack/sandboxable.sh"); err != nil {
 		return skippedError{strings.TrimSpace(why)}
@@ -290,7 +290,7 @@ func (r *runner) onHosts(ctx context.Context, folder string, flags []string) err
 	return r.goTest(ctx, suite{flags: append(flags, "-vet=off"), env: env, fresh: true, packages: []string{module + "/" + folder}})
 }
 
-// remaining returns the flags that skip tests on hosts that passed in the run that is being continued.
+// remaining returns flags that skip the tests on hosts that have passed in the run that is being continued.
 func (r *runner) remaining() []string {
 	if r.since == nil || len(r.since.PassedTests) == 0 {
 		return nil

@@ -11,17 +11,17 @@ import (
 	"strings"
 )
 
-// platform is the system that a tier ran on; hack/support builds the support matrix from these systems. Sandbox hosts have the control groups and
-// the architecture of their machine, and its distribution unless PAICTL_TEST_RELEASE names another distribution.
+// platform is the system on which a tier has run. hack/support fills the tables of docs/support.md with these systems. Sandbox hosts have the
+// control groups and the architecture of their machine. They also have its distribution, unless PAICTL_TEST_RELEASE selects another distribution.
 type platform struct {
 	System string `json:"system,omitempty"` // such as "debian 12"
 	Cgroup string `json:"cgroup,omitempty"` // v1, also on hybrid machines, since containers are then in v1; or v2
 	Arch   string `json:"arch"`
-	// Kubernetes is the release of the programs of the bundle, "v1.36.3"; "" if the run had no bundle.
+	// Kubernetes is the release of Kubernetes in the bundle, such as "v1.36.3"; "" if the run had no bundle.
 	Kubernetes string `json:"kubernetes,omitempty"`
 }
 
-// thisPlatform determines the platform of this machine from files below root.
+// thisPlatform returns the platform of this machine, which it determines from files below root.
 func thisPlatform(root string) platform {
 	p := platform{Arch: runtime.GOARCH}
 	text, _ := os.ReadFile(filepath.Join(root, "etc", "os-release"))
@@ -37,10 +37,10 @@ func thisPlatform(root string) platform {
 	return p
 }
 
-// codenames holds the systems of the codenames that PAICTL_TEST_RELEASE may have.
+// codenames maps the valid values of PAICTL_TEST_RELEASE to systems.
 var codenames = map[string]string{"bookworm": "debian 12", "trixie": "debian 13", "jammy": "ubuntu 22.04", "noble": "ubuntu 24.04"}
 
-// systemOfHosts returns the system of sandbox hosts: the system of the release, if a release is given.
+// systemOfHosts returns the system of sandbox hosts. It is the system of the release if a release is given, and otherwise this machine's system.
 func systemOfHosts(own, release string) (string, error) {
 	if release == "" {
 		return own, nil
@@ -52,7 +52,7 @@ func systemOfHosts(own, release string) (string, error) {
 	return system, nil
 }
 
-// setting returns a value from a file of shell variables.
+// setting returns the value of a key in a file of shell variables, or "".
 func setting(text, key string) string {
 	m := regexp.MustCompile(`(?m)^` + key + `=["']?([^"'\n]*)`).FindStringSubmatch(text)
 	if m == nil {
@@ -63,7 +63,7 @@ func setting(text, key string) string {
 
 var kubernetesLine = regexp.MustCompile(`(?m)^kubernetes: (v\S+)$`)
 
-// kubernetesOf returns the release of Kubernetes in a bundle, or "".
+// kubernetesOf returns the release of Kubernetes in a bundle, or "" if the bundle's manifest doesn't contain it.
 func kubernetesOf(bundle string) string {
 	text, _ := os.ReadFile(filepath.Join(bundle, "manifest.yaml"))
 	m := kubernetesLine.FindStringSubmatch(string(text))

@@ -11,16 +11,17 @@ import (
 	"time"
 )
 
-// quarantineFile lists unreliable tests. They run, and their failures are printed, but don't fail a tier.
+// quarantineFile is the file that lists unreliable tests. These tests still run, and their failures are printed, but the failures don't make a tier
+// fail.
 const quarantineFile = "test/quarantine.txt"
 
-// The quarantine holds only a few tests at a time, each for at most a week: by then the test is repaired or deleted.
+// The quarantine contains only a few tests at the same time. Each test stays for a week at most, until it is repaired or deleted.
 const (
 	maxQuarantined = 5
 	maxDays        = 7
 )
 
-// quarantined is a line of the file.
+// quarantined is a line of the file, which describes one test.
 type quarantined struct {
 	pkg, test, cause string
 	since            time.Time
@@ -28,7 +29,8 @@ type quarantined struct {
 
 type quarantine []quarantined
 
-// readQuarantine reads lines "PACKAGE TEST DATE CAUSE"; the package without the module's name. A missing file is empty.
+// readQuarantine reads lines of the form "PACKAGE TEST DATE CAUSE". PACKAGE doesn't contain the name of the module. If the file is missing, the
+// quarantine is empty.
 func readQuarantine(file string) (quarantine, error) {
 	b, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -58,7 +60,7 @@ func readQuarantine(file string) (quarantine, error) {
 	return out, nil
 }
 
-// holds reports whether a test, by the import path of its package, is quarantined.
+// holds reports whether a test is quarantined. pkg is the import path of the test's package.
 func (q quarantine) holds(pkg, test string) bool {
 	for _, e := range q {
 		if module+"/"+e.pkg == pkg && e.test == test {
@@ -68,7 +70,7 @@ func (q quarantine) holds(pkg, test string) bool {
 	return false
 }
 
-// check returns an error if there are too many entries, or an entry is older than a week at this time.
+// check returns an error if there are too many entries, or if an entry is older than a week at the time now.
 func (q quarantine) check(now time.Time) error {
 	var errs []error
 	if len(q) > maxQuarantined {
@@ -86,7 +88,7 @@ func (q quarantine) check(now time.Time) error {
 	return errors.Join(errs...)
 }
 
-// lost returns an error if a package below root doesn't have the test that is quarantined.
+// lost returns an error if a quarantined test doesn't exist in its package below root.
 func (q quarantine) lost(root string) error {
 	var errs []error
 	for _, e := range q {

@@ -18,7 +18,7 @@ import (
 // reportsDir is the folder of reports, which git ignores.
 const reportsDir = "reports"
 
-// report is the record of a run, in reports/TIER-COMMIT-TIME.json.
+// report is the record of a run. Its file is reports/TIER-COMMIT-TIME.json.
 type report struct {
 	Tier     string       `json:"tier"`
 	Commit   string       `json:"commit"`
@@ -34,11 +34,11 @@ type report struct {
 	Failed   []string     `json:"failed"`
 	Flaky    []string     `json:"flaky"`
 	Skipped  []skip       `json:"skipped"`
-	// Packages has the seconds of each package that passed; 0 if its result was cached. PassedTests are the tests on hosts
-	// that passed.
+	// Packages maps the packages that have passed to their duration in seconds, which is 0 if the result was cached. PassedTests contains the tests
+	// on hosts that have passed.
 	Packages    map[string]float64 `json:"packages"`
 	PassedTests map[string]float64 `json:"passedTests,omitempty"`
-	// Passed has the packages whose tests all passed, without a skip that depends on the machine, by step.
+	// Passed lists, for each step, the packages whose tests have all passed and of which no test was skipped because of the machine.
 	Passed  map[string][]string `json:"passed,omitempty"`
 	Slowest []event             `json:"slowest"`
 	Figures string              `json:"figures,omitempty"`
@@ -56,7 +56,7 @@ type stepResult struct {
 	Skips   bool    `json:"skips,omitempty"`   // tests were skipped that no later tier runs
 }
 
-// newReport begins a report of this checkout.
+// newReport returns a new report for this checkout.
 func newReport(ctx context.Context, tier string, now time.Time) (*report, error) {
 	commit, err := git(ctx, nil, "rev-parse", "--short=10", "HEAD")
 	if err != nil {
@@ -83,7 +83,7 @@ func machine() string {
 	return fmt.Sprintf("%d processors, %s%s/%s, Linux %s, %s", runtime.NumCPU(), memory, runtime.GOOS, runtime.GOARCH, strings.TrimSpace(string(kernel)), runtime.Version())
 }
 
-// readReport reads the report of an earlier run, and returns an error if it belongs to another tier or tree.
+// readReport reads the report of an earlier run. It returns an error if the report belongs to another tier or tree.
 func readReport(name string, now *report) (*report, error) {
 	if name == "last" {
 		files, _ := filepath.Glob(filepath.Join(reportsDir, now.Tier+"-*.json"))
@@ -114,28 +114,28 @@ func readReport(name string, now *report) (*report, error) {
 	return old, nil
 }
 
-// partial reports whether a report belongs to a run of some steps only.
+// partial reports whether a report belongs to a run of only some of the steps.
 func partial(file string) bool {
 	var p report
 	b, err := os.ReadFile(file)
 	return err != nil || json.Unmarshal(b, &p) != nil || p.Only != ""
 }
 
-// resume takes over the results of the run that this one continues.
+// resume copies the results of the earlier run that this run continues.
 func (p *report) resume(old *report) {
 	maps.Copy(p.Packages, old.Packages)
 	maps.Copy(p.PassedTests, old.PassedTests)
 	maps.Copy(p.Passed, old.Passed)
 }
 
-// stamp returns the time in the name of a report.
+// stamp returns the time in the file name of a report.
 func stamp(file string) string {
 	_, s, _ := strings.Cut(filepath.Base(file), "-")
 	_, s, _ = strings.Cut(s, "-")
 	return s
 }
 
-// passed reports whether a step passed in that run. A nil report has no steps.
+// passed reports whether a step has passed in the run. A nil report contains no steps.
 func (p *report) passed(step string) bool {
 	if p == nil {
 		return false
@@ -143,7 +143,7 @@ func (p *report) passed(step string) bool {
 	return slices.ContainsFunc(p.Steps, func(s stepResult) bool { return s.Name == step && s.Error == "" && s.Skipped == "" && !s.Skips })
 }
 
-// pass adds a package or a test on hosts that passed, and writes the report, so that a killed run can be continued.
+// pass adds a package or a test on hosts that has passed. It also writes the report, so that a run can be continued after it was killed.
 func (p *report) pass(e event, cached, partial bool) {
 	if e.Test == "" && !partial && !slices.Contains(p.Passed[p.step], e.Package) {
 		p.Passed[p.step] = append(p.Passed[p.step], e.Package)
@@ -161,7 +161,7 @@ func (p *report) pass(e event, cached, partial bool) {
 	_, _ = p.write() // the end of the step writes it again, and reports an error
 }
 
-// add adds the results of a call of go test.
+// add adds the results of one call of "go test".
 func (p *report) add(run *outcome) {
 	p.Tests += len(run.tests)
 	for _, pkg := range slices.Sorted(maps.Keys(run.failed)) {
@@ -178,7 +178,7 @@ func (p *report) add(run *outcome) {
 	p.Slowest = p.Slowest[:min(len(p.Slowest), 15)]
 }
 
-// flaky moves a test from the failed tests to the unreliable tests.
+// flaky moves a test from the list of failed tests to the list of unreliable tests.
 func (p *report) flaky(pkg, test string) {
 	name := pkg + " " + test
 	p.Failed = slices.DeleteFunc(p.Failed, func(s string) bool { return s == name })
@@ -189,7 +189,7 @@ func (p *report) failed() bool {
 	return slices.ContainsFunc(p.Steps, func(s stepResult) bool { return s.Error != "" })
 }
 
-// write writes the report and returns its file.
+// write writes the report, and returns the name of its file.
 func (p *report) write() (string, error) {
 	p.Seconds = time.Since(p.Started).Seconds()
 	if err := os.MkdirAll(reportsDir, 0o755); err != nil {
@@ -205,7 +205,7 @@ func (p *report) write() (string, error) {
 	return p.file, os.Rename(p.file+".new", p.file)
 }
 
-// summary prints the end of each tier.
+// summary prints the text at the end of each tier.
 func (p *report) summary(w io.Writer, q quarantine) {
 	fmt.Fprintf(w, "\n== %s of %s, %s\n", p.Tier, p.Commit, p.Machine)
 	for _, e := range p.Slowest {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// started returns a runner in an empty folder.
+// started returns a runner whose working directory is an empty folder.
 func started(t *testing.T, out *strings.Builder) *runner {
 	t.Helper()
 	t.Chdir(t.TempDir())

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// git runs git in the current folder and returns the first line of its output, or all of it without the last newline.
+// git runs git in the current folder, and returns its output without the last newline.
 func git(ctx context.Context, env []string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	for _, kv := range os.Environ() {
@@ -32,19 +32,18 @@ func git(ctx context.Context, env []string, args ...string) (string, error) {
 	return strings.TrimRight(string(out), "\n"), nil
 }
 
-// owned returns the variables that make git read a checkout of another user, as a CI may have.
+// owned returns environment variables that make git accept a checkout that belongs to another user, as on some CI systems.
 func owned() []string {
 	n, _ := strconv.Atoi(os.Getenv("GIT_CONFIG_COUNT")) // 0 if it is not set
 	return []string{fmt.Sprintf("GIT_CONFIG_COUNT=%d", n+1), fmt.Sprintf("GIT_CONFIG_KEY_%d=safe.directory", n), fmt.Sprintf("GIT_CONFIG_VALUE_%d=*", n)}
 }
 
-// gitsOwn reports whether git sets a variable for its hooks. Such a variable would make git in a test use this
-// checkout.
+// gitsOwn reports whether git sets a variable for its hooks. With such a variable, git in a test would use this checkout.
 func gitsOwn(name string) bool {
 	return slices.Contains([]string{"GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"}, name)
 }
 
-// treeOf returns git's hash of the files in the checkout, committed or not, without files that git ignores.
+// treeOf returns git's hash of all files in the checkout, committed or not. It leaves out files that git ignores.
 func treeOf(ctx context.Context) (string, error) {
 	dir, err := os.MkdirTemp("", "paictl-tier-")
 	if err != nil {
@@ -52,7 +51,7 @@ func treeOf(ctx context.Context) (string, error) {
 	}
 	defer os.RemoveAll(dir)
 	index := filepath.Join(dir, "index")
-	// With a copy of the index, git needn't read all files.
+	// With a copy of the index, git doesn't need to read all files.
 	if own, err := git(ctx, nil, "rev-parse", "--git-path", "index"); err == nil {
 		b, err := os.ReadFile(own)
 		if err == nil {
@@ -69,7 +68,7 @@ func treeOf(ctx context.Context) (string, error) {
 	return git(ctx, env, "write-tree")
 }
 
-// existing returns the files that exist: git also lists files that are deleted but not committed.
+// existing returns those of the files that exist, because git also lists files that are deleted but not committed.
 func existing(files []string) ([]string, error) {
 	var out []string
 	for _, file := range files {

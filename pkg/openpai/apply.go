@@ -14,8 +14,8 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// password sets the hash of the password, if the options request it and it can be verified. It is replaced when the
-// person signs in for the first time.
+// password adds the hash of the password to the step, if the options request it and the hash has a form that can be verified. The hash is replaced
+// with another when the person signs in for the first time.
 func (s *Step) password(u *User, o Options) {
 	if !o.Passwords {
 		s.note("the password: set one with paictl user passwd %s, or name a provider's person with paictl user link %s", u.Name, u.Name)
@@ -32,7 +32,7 @@ func (s *Step) password(u *User, o Options) {
 // maxKeys is the maximum number of public keys of a User.
 const maxKeys = 100
 
-// take copies the data that clients stored with a person. Public keys are stored in the User.
+// take copies the data that clients have stored with a person. It moves public keys to the field of the User.
 func (s *Step) take(extension map[string]json.RawMessage) {
 	s.extension = people.Extension(maps.Clone(extension))
 	text, there := s.extension["sshKeys"]
@@ -51,7 +51,7 @@ func (s *Step) take(extension map[string]json.RawMessage) {
 	}
 }
 
-// Apply executes the steps in order, and calls told after each. After a failure it can be repeated with a new Plan.
+// Apply executes the steps in order, and calls told after each step. After a failure, it can be repeated with the steps of a new Plan.
 func Apply(ctx context.Context, d *people.Directory, steps []Step, told func(*Step)) error {
 	for i := range steps {
 		s := &steps[i]
@@ -100,7 +100,7 @@ func (s *Step) givePassword(ctx context.Context, d *people.Directory) error {
 	return err
 }
 
-// rest stores the data that isn't part of a User, and finally records that all of it has been taken over.
+// rest stores the data that the User doesn't contain when it is created. Finally it records in the User that all data has been taken over.
 func (s *Step) rest(ctx context.Context, d *people.Directory) error {
 	if len(s.keys) > 0 {
 		if _, err := d.Update(ctx, s.Name, func(spec *v1.UserSpec) error {

@@ -12,7 +12,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// here returns the existing groups, and the groups that the platform creates first.
+// here returns the groups that exist in this cluster, and the groups that the platform always creates.
 func here(d *people.Directory) map[string]v1.GroupSpec {
 	out := map[string]v1.GroupSpec{}
 	for _, g := range people.FirstGroups() {
@@ -24,11 +24,11 @@ func here(d *people.Directory) map[string]v1.GroupSpec {
 	return out
 }
 
-// places records for each group that exists or will exist whether members of OpenPAI's group of that name may be added. A group of
-// the same name may be unrelated: its members must not get more rights than in OpenPAI.
+// places maps the groups of this cluster, including the planned groups, to whether the members of OpenPAI's group with the same name may be added. A
+// group with the same name may be unrelated, and the members must not get more rights than in OpenPAI.
 type places map[string]bool
 
-// join adds a person to groups.
+// join adds a person to groups, and notes the groups that are left out.
 func (s *Step) join(names []string, into places) {
 	for _, g := range names {
 		may, there := into[g]
@@ -43,7 +43,7 @@ func (s *Step) join(names []string, into places) {
 	}
 }
 
-// noMore reports whether a group has no grants beyond the grants of another group.
+// noMore reports whether all grants of a group are also grants of another group.
 func noMore(g, than *v1.GroupSpec) bool {
 	for _, storage := range g.Storages {
 		if !slices.Contains(than.Storages, storage) {
@@ -59,7 +59,7 @@ func noMore(g, than *v1.GroupSpec) bool {
 	})
 }
 
-// grants returns the grants that a group of OpenPAI gets in this cluster.
+// grants returns the grants of an OpenPAI group in the form of this cluster.
 func (g *Group) grants(o Options) *v1.GroupSpec {
 	spec := &v1.GroupSpec{Name: g.Name, Administrator: g.ACLs.Admin, Storages: compact(g.ACLs.Storages)}
 	for _, vc := range compact(g.ACLs.VirtualClusters) {
@@ -68,7 +68,7 @@ func (g *Group) grants(o Options) *v1.GroupSpec {
 	return spec
 }
 
-// planGroup plans the step for a group. It also records whether people may be added to the group.
+// planGroup returns the step for a group. It also records in into whether people may be added to the group.
 func planGroup(g *Group, have map[string]v1.GroupSpec, o Options, into places) Step {
 	s := Step{Kind: KindGroup, Name: g.Name, Action: Add}
 	if !v1.ValidName(g.Name) {
@@ -112,7 +112,7 @@ func compact(names []string) []string {
 	return out
 }
 
-// missing adds notes about grants that a group had in OpenPAI and doesn't have here.
+// missing adds notes about grants that a group had in OpenPAI, but doesn't have in this cluster.
 func (s *Step) missing(g *Group, have *v1.GroupSpec) {
 	var flags []string
 	for _, vc := range compact(g.ACLs.VirtualClusters) {

@@ -26,12 +26,12 @@ import (
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
 const (
-	// alicesHash is the hash that OpenPAI stores of the password "alice's old password" of alice.
+	// alicesHash is the hash that OpenPAI stores for alice's password "alice's old password".
 	alicesHash = "8daf9e289f39298030c3cd3aa93e0753c283aec5ee536087938de6af47ac5c65e14afdf8d988caac0a235dbc46ba5e331360bea32cccf7cf7daf6a73911a8cf1"
 	key        = `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBrVnTPmkCdvhZbQ6uzHMVcQAuRqgNMQJ5mGVT0uwqfM laptop`
 )
 
-// stored makes a Secret as OpenPAI's REST server does.
+// stored creates a Secret in the form that OpenPAI's REST server writes.
 func stored(t *testing.T, c *kube.Cluster, namespace, name string, data map[string]string) {
 	t.Helper()
 	raw := map[string][]byte{}
@@ -50,7 +50,7 @@ func person(name, groups, extension string) map[string]string {
 	return map[string]string{"username": name, "password": alicesHash, "grouplist": groups, "email": name + "@lab.example", "extension": extension}
 }
 
-// old fills a cluster with the data that OpenPAI has stored.
+// old returns a cluster with data that OpenPAI has stored.
 func old(t *testing.T) (*kube.Cluster, *people.Directory) {
 	t.Helper()
 	c := kubetest.Start(t)
@@ -162,7 +162,7 @@ func TestPeopleOfOpenPAIAreTakenOver(t *testing.T) {
 func TestARunThatWasKilledIsFinishedByTheNext(t *testing.T) {
 	c, d := old(t)
 	stored(t, c, openpai.UserNamespace, "alice", person("alice", `["default"]`, `{"a":1,"b":2,"sshKeys":[{"title":"laptop","value":"`+key+`"}]}`))
-	// Killed after the User was made: neither password nor keys are stored yet.
+	// The earlier run was killed after it created the User, so neither the password nor the keys are stored yet.
 	_, err := d.Add(t.Context(), people.NewUser{Name: "alice", From: "openpai"})
 	require.NoError(t, err)
 	_, err = d.MergeExtension(t.Context(), "alice", people.Extension{"b": json.RawMessage("3")})
@@ -181,7 +181,7 @@ func TestARunThatWasKilledIsFinishedByTheNext(t *testing.T) {
 	assert.Equal(t, people.Extension{"a": json.RawMessage("1"), "b": json.RawMessage("3")}, extension, "what was changed since stays")
 	assert.Equal(t, openpai.Keep, plan(t, c, d, openpai.Options{Passwords: true})["user alice"].Action)
 
-	// A password that was set since isn't replaced.
+	// A password that was set after the import isn't replaced.
 	require.NoError(t, d.SetPassword(t.Context(), "alice", "another long phrase"))
 	require.NoError(t, openpai.Apply(t.Context(), d, todo[:0], func(*openpai.Step) {}))
 	assert.Equal(t, openpai.Keep, plan(t, c, d, openpai.Options{Passwords: true})["user alice"].Action)
@@ -253,7 +253,7 @@ func TestAnApplyThatFailsSaysWhere(t *testing.T) {
 
 func TestPasswordsAreTakenOnlyWhereThatIsAskedFor(t *testing.T) {
 	c, d := old(t)
-	// With OIDC the hash is one of the person's object id, which others know; it looks as any other.
+	// With OIDC, the hash is the hash of the person's object id, which other people may know. It looks like the hash of a password.
 	stored(t, c, openpai.UserNamespace, "alice", person("alice", `[]`, `{}`))
 	todo := steps(t, c, d, openpai.Options{})
 	assert.Equal(t, []string{"the password: set one with paictl user passwd alice, or name a provider's person with paictl user link alice"}, todo[0].Notes)
@@ -302,10 +302,10 @@ func TestNoOneGetsMoreByTheNameOfAGroup(t *testing.T) {
 	require.NoError(t, openpai.Apply(t.Context(), d, todo, func(*openpai.Step) {}))
 	alice, err := d.Person("alice")
 	require.NoError(t, err)
-	// default is left out, too: OpenPAI has no Secret of it here.
+	// The group default is left out, too, because this OpenPAI has no Secret for that group.
 	assert.ElementsMatch(t, []string{"same", "less", "bosses", "empty", "new"}, alice.User.Spec.Groups)
 
-	// A group of an earlier run that grants more since then gets no members either.
+	// If a group that an earlier run created now grants more, it gets no members either.
 	_, err = d.ChangeGroup(t.Context(), "same", false, func(g *v1.GroupSpec) error {
 		g.Administrator = true
 		return nil

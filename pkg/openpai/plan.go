@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// Actions of steps.
+// These are the actions of steps.
 const (
 	Add      = "add"      // it doesn't exist
 	Complete = "complete" // an earlier run didn't finish it
@@ -20,26 +20,26 @@ const (
 	LeaveOut = "leave out"
 )
 
-// Kinds of steps.
+// These are the kinds of steps.
 const (
 	KindGroup  = "group"
 	KindUser   = "user"
 	KindSecret = "secret"
 )
 
-// Step is the change for one group or person. Its exported fields contain no secrets.
+// Step is the planned change for one group or person. Its exported fields contain no secrets.
 type Step struct {
 	Kind   string `json:"kind"`
 	Name   string `json:"name"`
 	Action string `json:"action"`
-	// Notes list the data that isn't taken, and why.
+	// Notes lists the data that isn't taken over, with the reasons.
 	Notes []string `json:"notes,omitempty"`
 
 	group     *v1.GroupSpec
 	user      people.NewUser
 	keys      []v1.SSHKey
 	extension people.Extension
-	// taken records which data of a person has been taken once the step is done.
+	// taken records which data of the person has been taken over when the step is done.
 	taken string
 }
 
@@ -47,17 +47,18 @@ func (s *Step) note(format string, args ...any) {
 	s.Notes = append(s.Notes, fmt.Sprintf(format, args...))
 }
 
-// Options define how OpenPAI's data is interpreted.
+// Options specifies how the data of OpenPAI is interpreted.
 type Options struct {
-	// SeeJobs lets members of a group see each other's jobs, as everyone could in OpenPAI.
+	// SeeJobs lets the members of a group see each other's jobs. In OpenPAI, all people could see all jobs.
 	SeeJobs bool
-	// Provider is the sign-in provider that knows the external names of groups; "" leaves them out.
+	// Provider is the sign-in provider to which the external names of groups belong. If it is empty, the external names are left out.
 	Provider string
-	// Passwords takes the hashes of passwords. If people signed in with OIDC, they are hashes of ids that others know.
+	// Passwords takes over the hashes of passwords. It must not be set if people signed in with OIDC, because the hashes are then hashes of ids that
+	// other people may know.
 	Passwords bool
 }
 
-// Plan computes the steps, from the current state.
+// Plan compares the data of OpenPAI with the current state, and returns the steps.
 func Plan(ctx context.Context, src *Source, d *people.Directory, o Options) ([]Step, error) {
 	var out []Step
 	for _, name := range slices.Sorted(maps.Keys(src.Unread)) {
@@ -86,10 +87,10 @@ func Plan(ctx context.Context, src *Source, d *people.Directory, o Options) ([]S
 	return out, nil
 }
 
-// from marks people who were imported from OpenPAI.
+// from is the mark of people who were imported from OpenPAI.
 const from = "openpai"
 
-// Values of the mark for the data of a person that has been taken over.
+// These are the values of the mark that records which data of a person has been taken over.
 const (
 	takenAll  = "all"
 	takenBare = "all but the password"
@@ -124,9 +125,8 @@ func planUser(ctx context.Context, u *User, tokens int, d *people.Directory, gro
 	return s, nil
 }
 
-// complete plans the step for a person who exists: it finishes the work of an earlier run, and leaves other people unchanged. Data
-// that was removed from a person since then isn't restored: a key that was revoked, or the password of a person with a provider's
-// identity.
+// complete plans the step for a person who already exists. If an earlier run created the person, the step finishes that run. Other people stay
+// unchanged. The step doesn't restore data that was removed later, such as a revoked key, or the password of a person with a provider's identity.
 func (s *Step) complete(ctx context.Context, d *people.Directory, p *people.Person) error {
 	s.Action = Keep
 	if p.User.Annotations[people.AnnotationFrom] != from {

@@ -1,6 +1,6 @@
 // Package openpai imports people from a cluster of OpenPAI.
-// In: Secrets as OpenPAI's REST server wrote them, and the existing people. Out: steps for each group and person, which
-// can be shown or executed; the data that can't be taken, and why.
+// In: Secrets as OpenPAI's REST server wrote them, and the existing people. Out: steps for each group and person, which can be shown or executed;
+// the data that can't be taken over, and why.
 package openpai
 
 import (
@@ -16,19 +16,19 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Namespaces of OpenPAI's Secrets, unless its configuration names others.
+// These are the default namespaces of OpenPAI's Secrets.
 const (
 	UserNamespace  = "pai-user-v2"
 	GroupNamespace = "pai-group"
 )
 
-// Source holds the data of a cluster of OpenPAI.
+// Source holds the people and groups of a cluster of OpenPAI.
 type Source struct {
 	Groups []Group
 	Users  []User
-	// Unread are Secrets with invalid content, by NAMESPACE/NAME, and why.
+	// Unread maps the Secrets that can't be read to the reasons. The keys are NAMESPACE/NAME.
 	Unread map[string]string
-	// Tokens is how many tokens for programs people had, by name.
+	// Tokens maps people to the number of their tokens for programs.
 	Tokens map[string]int
 }
 
@@ -36,7 +36,7 @@ type Source struct {
 type Group struct {
 	Name, Description, External string
 	ACLs                        ACLs
-	// Extension has the other data that clients stored with the group.
+	// Extension holds the other data that clients have stored with the group.
 	Extension map[string]json.RawMessage
 }
 
@@ -47,16 +47,16 @@ type ACLs struct {
 	Storages        []string `json:"storageConfigs"`
 }
 
-// User is a person of OpenPAI.
+// User is a user of OpenPAI.
 type User struct {
 	Name, Email string
 	Groups      []string
-	// Password is a hash in hexadecimal digits; with OIDC it isn't a password's.
+	// Password is a hash in hexadecimal digits. If users signed in with OIDC, it isn't the hash of a password.
 	Password  string
 	Extension map[string]json.RawMessage
 }
 
-// Read reads a cluster of OpenPAI. It makes no changes there.
+// Read reads the people and groups of a cluster of OpenPAI. It makes no changes there.
 func Read(ctx context.Context, from kubernetes.Interface, userNamespace, groupNamespace string) (*Source, error) {
 	s := &Source{Unread: map[string]string{}}
 	if err := s.each(ctx, from, groupNamespace, "groupname", func(name string, data map[string][]byte) error {
@@ -101,8 +101,8 @@ func object(text []byte, into *map[string]json.RawMessage) error {
 
 const pageSize = 500
 
-// each reads the Secrets of a namespace in the order of their names. The name of a Secret consists of the hexadecimal digits of the
-// name that it holds under key.
+// each calls take for each Secret of a namespace, in the order of the Secrets' names. The name of a Secret consists of the hexadecimal digits of the
+// name that the Secret contains under key.
 func (s *Source) each(ctx context.Context, from kubernetes.Interface, namespace, key string, take func(name string, data map[string][]byte) error) error {
 	if _, err := from.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{}); err != nil {
 		return fmt.Errorf("look for OpenPAI's namespace %s: %w", namespace, err)

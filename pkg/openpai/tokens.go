@@ -13,10 +13,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TokenNamespace is the namespace where OpenPAI stored the tokens that it had signed.
+// TokenNamespace is the namespace in which OpenPAI stored the tokens that it had signed.
 const TokenNamespace = "pai-user-token"
 
-// readTokens counts people's application tokens. Tokens that OpenPAI signed aren't valid here, so they aren't kept.
+// readTokens counts the application tokens of each person. It keeps only the numbers, because tokens that OpenPAI signed aren't valid in this
+// cluster.
 func (s *Source) readTokens(ctx context.Context, from kubernetes.Interface) error {
 	s.Tokens = map[string]int{}
 	for next := ""; ; {
@@ -44,7 +45,7 @@ func (s *Source) readTokens(ctx context.Context, from kubernetes.Interface) erro
 	}
 }
 
-// forProgram reports whether a token was made for a program. Other tokens were sessions, which expire by themselves.
+// forProgram reports whether a token was created for a program. Other tokens belong to sessions, which expire soon.
 func forProgram(token string) bool {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {

@@ -10,8 +10,8 @@ import (
 	"github.com/openpai/paictl/pkg/server"
 )
 
-// former returns routes for the addresses of OpenPAI's portal; mails, notebooks and extensions of editors link to them. /view.html isn't among them:
-// the extension for VS Code recognizes the portal by its absence.
+// former returns routes for the addresses of OpenPAI's portal, because mails, notebooks and extensions of editors link to these addresses. It leaves
+// out /view.html, because the extension for VS Code recognizes the portal by the absence of that page.
 func former() []server.Route {
 	to := map[string]func(url.Values) string{
 		"/index.html": home, "/home.html": home, "/dashboard.html": home, "/virtual-clusters.html": home, "/user-profile.html": profile, "/user-view.html": people, "/batch-register.html": people, "/plugin.html": home,
@@ -35,12 +35,13 @@ func former() []server.Route {
 
 func home(url.Values) string { return "" }
 
-// people returns the address of the users' page for administrators. The portal leads everyone else to their home page.
+// people returns the address of the page with the users, for administrators. The portal redirects other people to the home page.
 func people(url.Values) string { return "admin/people?else=home" }
 
 func profile(url.Values) string { return "profile" }
 
-// job returns the address of a job's page. OpenPAI's page of events has the name of the user in another parameter.
+// job returns a function that returns the address of a tab of a job's page. OpenPAI's page of events has the name of the user in a different
+// parameter.
 func job(tab string) func(url.Values) string {
 	return func(q url.Values) string {
 		user, name := q.Get("username"), q.Get("jobName")

@@ -1,8 +1,7 @@
-// Package portal serves the web pages for users: jobs, their logs, submission. In: the files that make portal builds from
+// Package portal serves the web pages for users, such as the pages for jobs, logs and submissions. In: the files that make portal builds from
 // pkg/portal/web. Out: routes of the pages and of their files.
 //
-// The pages are one program that runs in the browser and uses /api/v3, as paictl does. They have only the rights of the signed-in
-// user.
+// The pages are one program that runs in the browser and uses /api/v3, as paictl does. They have only the rights of the signed-in user.
 package portal
 
 import (
@@ -27,16 +26,16 @@ import (
 //go:embed built
 var files embed.FS
 
-// policy allows the portal's own files and requests to its own server, and nothing else.
+// policy is a content policy that allows only the portal's own files, and requests to the portal's own server.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// media are the types of the files.
+// media maps the extensions of files to media types.
 var media = map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
 
-// anything is the media type of routes that the description of the API leaves out.
+// anything is the media type of routes that the OpenAPI document leaves out.
 const anything = "*/*"
 
-// pages are the addresses of the portal.
+// pages lists the paths of the portal's pages.
 var pages = []string{
 	"/{$}", "/jobs", "/jobs/{user}/{name}", "/submit",
 	"/templates", "/templates/{template}", "/queue", "/machines", "/usage", "/profile",
@@ -54,7 +53,7 @@ func Routes() []server.Route {
 	return append(out, former()...)
 }
 
-// site holds all files, compressed. Its version is the hash of them all, so that browsers may keep a file forever.
+// site holds all files in compressed form. version is the hash of all files. It is part of the paths, so that browsers may cache a file forever.
 type site struct {
 	version string
 	files   map[string]*file
@@ -62,7 +61,7 @@ type site struct {
 
 type file struct{ data, zipped []byte }
 
-// load returns the site. The files are compressed once.
+// load returns the site. It compresses the files when it is first called.
 var load = sync.OnceValue(func() *site {
 	s := &site{files: map[string]*file{}}
 	sum := sha256.New()
@@ -86,8 +85,8 @@ var load = sync.OnceValue(func() *site {
 	return s
 })
 
-// frame is the document of all pages. The program draws the page of the address. Addresses in it are relative, because a proxy may
-// serve the portal below a path.
+// frame is the HTML document of all pages. The program in it displays the page that belongs to the address. The addresses in frame are relative,
+// because a proxy may serve the portal below a path.
 const frame = `<!doctype html>
 <html lang="en">
 <head>
@@ -118,7 +117,7 @@ func (s *site) page(c *server.Call) error {
 	return nil
 }
 
-// up returns the relative address of the server's root, as a browser reads it at the address of a request.
+// up returns the relative address of the server's root from the address of a request, as a browser resolves it.
 func up(r *http.Request) string {
 	depth := strings.Count(strings.TrimSuffix(r.URL.Path, "/"), "/")
 	if asked, _, _ := strings.Cut(r.RequestURI, "?"); r.URL.Path != "/" && strings.HasSuffix(asked, "/") {

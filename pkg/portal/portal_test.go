@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/server"
 )
 
-// browse returns the server's response to a request.
+// browse requests an address of the portal, and returns the response.
 func browse(t *testing.T, address string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	s := server.New(server.Options{Routes: Routes()})
@@ -74,7 +74,7 @@ func TestAPageIsSentAgainOnlyIfItChanged(t *testing.T) {
 
 var imported = regexp.MustCompile(`(?m)(?:^import |from )"\./([^"]+)";`)
 
-// firstFiles returns the files that each page loads: the files of the document, and the modules that these files import.
+// firstFiles returns the files that each page loads, which are the files of the document and the modules that these files import.
 func firstFiles(s *site) map[string]bool {
 	out := map[string]bool{}
 	var add func(name string)
@@ -93,7 +93,7 @@ func firstFiles(s *site) map[string]bool {
 	return out
 }
 
-// The first page is usable after less than 100 kB.
+// A browser must load less than 100 kB before the first page is usable.
 func TestFilesAreCompressedAndSmall(t *testing.T) {
 	s, total := load(), 0
 	opened := map[string]int{"actions.js": 10_000, "admin.js": 50_000, "chart.js": 30_000, "code.js": 5_000, "editor.js": 150_000, "jobform.js": 20_000, "logs.js": 15_000, "parent.js": 3_000, "terminal.js": 100_000} // a page loads these when it opens one
@@ -126,7 +126,7 @@ func TestFilesAreCompressedAndSmall(t *testing.T) {
 	assert.Equal(t, http.StatusNotFound, browse(t, "/portal/"+s.version+"/none.js").Code)
 }
 
-// Texts of people and programs must never become markup.
+// Texts from people and programs must never be interpreted as HTML.
 func TestNoFileMakesMarkupOrLoadsFromElsewhere(t *testing.T) {
 	for name, f := range load().files {
 		if name != "library.js" { // it has the code for a property that the portal doesn't use

@@ -12,22 +12,22 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Key is the public half of a key that signs releases.
+// Key is the public part of a key that signs releases.
 type Key struct {
 	public minisign.PublicKey
 }
 
-// ID returns the key's ID as minisign prints it.
+// ID returns the key's ID in the form that minisign prints.
 func (k Key) ID() string { return fmt.Sprintf("%016X", k.public.ID()) }
 
-// String returns the key as one word, as minisign's option -P takes it.
+// String returns the key as one word, in the form that minisign's option -P accepts.
 func (k Key) String() string {
 	text := strings.TrimSpace(k.public.String())
 	return text[strings.LastIndex(text, "\n")+1:]
 }
 
-// ReadKey parses a key: a word that begins with RW, or the name of a file that minisign wrote. If given is empty, it
-// returns PublicKey.
+// ReadKey parses a key. given is a word that begins with RW, or the name of a file that minisign has written. If given is empty, ReadKey returns
+// PublicKey.
 func ReadKey(given string) (Key, error) {
 	text := given
 	if text == "" {

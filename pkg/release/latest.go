@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Get downloads the list of a release and checks its signature. If version is empty, it gets the newest release at the
+// Get downloads the list of a release and checks the list's signature. If version is empty, it downloads the list of the newest release at the
 // address.
 func Get(ctx context.Context, c download.Client, address, version string, key Key) (*List, error) {
 	if err := checkAddress(address); err != nil {
@@ -30,7 +30,7 @@ func Get(ctx context.Context, c download.Client, address, version string, key Ke
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", secret.Address(URL(address, version, ListFile)), err)
 	}
-	// Without this an old release could be served under the name of another one.
+	// Without this check, an old release could be served under the name of another release.
 	if version != "" && l.Version != version {
 		return nil, hint.Errorf("the address serves another release under this name; use another address", "%s is signed for %s, not for %s",
 			secret.Address(URL(address, version, ListFile)), l.Version, version)
@@ -38,7 +38,7 @@ func Get(ctx context.Context, c download.Client, address, version string, key Ke
 	return l, nil
 }
 
-// checkAddress rejects an address that isn't the address of a folder, since file names are appended.
+// checkAddress returns an error if the address isn't the address of a folder, because the names of files are appended to the address.
 func checkAddress(address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
@@ -52,7 +52,7 @@ func unreachable(err error) error {
 	return hint.Wrap(fmt.Errorf("get the release's checksums: %w", err), "name an address that this machine reaches: --address URL, or PAICTL_RELEASE_ADDRESS")
 }
 
-// Newer reports whether a release is newer than a version. A version that isn't a release counts as older than all releases.
+// Newer reports whether a release is newer than a version. It treats a version that isn't a release as older than all releases.
 func Newer(released, than string) (bool, error) {
 	r, err := semver.NewVersion(released)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 
 // List is a list of checksums whose signature is valid.
 type List struct {
-	// Version is the release's version, such as v1.2.3. It is part of the signature.
+	// Version is the version of the release, such as v1.2.3. The signature covers it.
 	Version string
 	// Time is the time of the release's commit.
 	Time time.Time
@@ -26,10 +26,10 @@ type List struct {
 	sums map[string]string // by file name
 }
 
-// refused is the remedy for a list that doesn't match its signature.
+// refused is the remedy if a list doesn't match its signature.
 const refused = "download " + ListFile + " and " + SignatureFile + " again; if it fails again, don't use this release, because someone changed it"
 
-// Open checks the signature of a list and returns the list.
+// Open checks the signature of a list, and returns the list.
 func Open(text, signature []byte, key Key) (*List, error) {
 	var s minisign.Signature
 	if err := s.UnmarshalText(signature); err != nil {
@@ -39,7 +39,7 @@ func Open(text, signature []byte, key Key) (*List, error) {
 		return nil, hint.Errorf("find out which key signs this project's releases, and give it by --key",
 			"%s was made with the key %016X, but the expected key is %s", SignatureFile, s.KeyID, key.ID())
 	}
-	// Base64 has several encodings for the same bytes. Only the encoding that minisign writes is accepted, so that a change of any bit is an error.
+	// Base64 can encode the same bytes in several ways. Only the encoding that minisign writes is accepted, so that a change of any bit is detected.
 	if canonical, err := s.MarshalText(); err != nil || !bytes.Equal(canonical, signature) {
 		return nil, hint.Errorf(refused, "%s is not as minisign wrote it: it was changed", SignatureFile)
 	}
@@ -57,12 +57,12 @@ func Open(text, signature []byte, key Key) (*List, error) {
 	return l, nil
 }
 
-// Comment returns the trusted comment of a release's signature.
+// Comment returns the trusted comment for the signature of a release.
 func Comment(version string, when time.Time) string {
 	return fmt.Sprintf("timestamp:%d\tfile:%s\tpaictl:%s", when.Unix(), ListFile, version)
 }
 
-// comment reads the text that Comment returns.
+// comment parses the text that Comment returns.
 func (l *List) comment(text string) error {
 	for field := range strings.SplitSeq(text, "\t") {
 		name, value, _ := strings.Cut(field, ":")
@@ -83,7 +83,7 @@ func (l *List) comment(text string) error {
 	return nil
 }
 
-// parseSums reads lines of the form "SHA256  NAME".
+// parseSums parses lines of the form "SHA256  NAME".
 func parseSums(text []byte) (map[string]string, error) {
 	sums := map[string]string{}
 	n := 0
@@ -104,7 +104,7 @@ func parseSums(text []byte) (map[string]string, error) {
 	return sums, nil
 }
 
-// Sum returns the SHA-256 of a file of the release.
+// Sum returns the SHA-256 of a file of the release. It returns an error if the list doesn't contain the file.
 func (l *List) Sum(name string) (string, error) {
 	sum, ok := l.sums[name]
 	if !ok {
@@ -113,7 +113,7 @@ func (l *List) Sum(name string) (string, error) {
 	return sum, nil
 }
 
-// named returns the name of the file with a checksum, or "".
+// named returns the name of a file of the release with that checksum, or "" if there is no such file.
 func (l *List) named(sum string) string {
 	var names []string
 	for name, s := range l.sums {

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// PublicKey is the public half of the key that signs releases, in minisign's form. The linker sets it in a
-// released paictl: -X github.com/openpai/paictl/pkg/release.PublicKey=RW…
+// PublicKey is the public part of the key that signs releases, in minisign's format. The linker sets it in a released paictl: -X
+// github.com/openpai/paictl/pkg/release.PublicKey=RW…
 var PublicKey = ""
 
-// Address is the URL below which releases are published. The linker may set another.
+// Address is the URL below which releases are published. The linker may set another URL.
 var Address = "https://github.com/openpai/paictl/releases"
 
 const (
-	// ListFile is the list of a release's files with their checksums, as sha256sum writes it.
+	// ListFile is the name of the file that lists the checksums of a release's files, in the format of sha256sum.
 	ListFile = "checksums.txt"
-	// SignatureFile is the signature of ListFile by minisign.
+	// SignatureFile is the name of the file with minisign's signature of ListFile.
 	SignatureFile = ListFile + ".minisig"
 )
 
@@ -29,13 +29,13 @@ func Program(name, version, goos, arch string) string {
 	return name + "_" + version + "_" + goos + "_" + arch
 }
 
-// BundleArchive returns the file name of a release's bundle for the machines of an architecture.
+// BundleArchive returns the file name of a release's bundle for machines with an architecture.
 func BundleArchive(version, arch string) string {
 	return "paictl-bundle_" + version + "_linux_" + arch + ".tar.zst"
 }
 
-// URL returns the address of a file of a release. An empty version is the newest release.
-// The paths are as in a GitHub project, so that a mirror is a folder of plain files.
+// URL returns the address of a file of a release. An empty version means the newest release. The paths are the same as in a GitHub project, so that
+// a mirror can be a folder of plain files.
 func URL(address, version, file string) string {
 	address = strings.TrimRight(address, "/")
 	if version == "" {

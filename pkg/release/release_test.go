@@ -21,7 +21,7 @@ import (
 
 const program = "paictl_v1.2.3_linux_amd64"
 
-// signed returns a release of one program, and its key.
+// signed returns a release with one program, and the release's key.
 func signed(t *testing.T) (*releasetest.Release, Key) {
 	t.Helper()
 	r := releasetest.New(t, "v1.2.3", map[string][]byte{program: []byte("the program")})
@@ -42,7 +42,7 @@ func TestASignedListIsOpened(t *testing.T) {
 	assert.Equal(t, program, v.Name)
 }
 
-// The untrusted comment is the only part that minisign doesn't sign.
+// The untrusted comment is the only part of a signature file that minisign doesn't sign.
 func TestEachFlippedBitIsRefused(t *testing.T) {
 	r, key := signed(t)
 	l, err := Open(r.List, r.Signature, key)

@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Verdict is the result of checking one file.
+// Verdict is the result of checking one file against the list.
 type Verdict struct {
 	File   string `json:"file"`
 	Name   string `json:"name,omitempty"` // in the release
@@ -23,7 +23,7 @@ type Verdict struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// Read reads a list and its signature, which has the list's name and .minisig, from files.
+// Read reads a list and its signature from files. The name of the signature is the name of the list with .minisig.
 func Read(file string, key Key) (*List, error) {
 	text, err := readList(file)
 	if err != nil {
@@ -39,7 +39,7 @@ func Read(file string, key Key) (*List, error) {
 	return Open(text, signature, key)
 }
 
-// listLimit is the size of the largest list or signature in bytes. A list of a release has some 4 KiB.
+// listLimit is the maximum size of a list or signature in bytes. The list of a release has about 4 KiB.
 const listLimit = 1 << 20
 
 // readList reads a file of at most listLimit bytes.
@@ -56,8 +56,8 @@ func readList(file string) ([]byte, error) {
 	return text, err
 }
 
-// Find returns the list of checksums that belongs to an installed or downloaded file: beside it, or in the folder
-// share/paictl of its installation.
+// Find returns the list of checksums for an installed or downloaded file. The list is in the same folder as the file, or in the folder share/paictl
+// of the installation.
 func Find(file string) (string, error) {
 	target, err := filepath.EvalSymlinks(file)
 	if err != nil {
@@ -73,8 +73,8 @@ func Find(file string) (string, error) {
 		"found no %s beside %s", ListFile, target)
 }
 
-// Verify checks a file. name is its name in the release. If name is empty, the base name of file is used; if the release doesn't
-// have that name, only the checksum is compared, because an unpacked or renamed file is still the released one.
+// Verify checks a file. name is the name of the file in the release. If name is empty, Verify uses the base name of the file. If the release has no
+// file with that name, Verify compares only the checksum, because an unpacked or renamed file is still a file of the release.
 func (l *List) Verify(ctx context.Context, file, name string) (Verdict, error) {
 	v := Verdict{File: file, Name: name}
 	sum, err := bundle.HashFile(ctx, file)

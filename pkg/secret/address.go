@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// hostPort matches a URL's authority without a login.
+// hostPort matches the host and port of a URL that contains no login.
 var hostPort = regexp.MustCompile(`^[A-Za-z0-9._-]*(:[0-9]*)?$|^\[[0-9A-Fa-f:.%]*\](:[0-9]*)?$`)
 
-// Address returns an address as messages may show it: its login, its query and its fragment are masked. The text doesn't need to be a valid URL,
-// because messages are about invalid URLs.
+// Address returns an address in a form that messages may contain: its login, query and fragment are masked. The text doesn't need to be a valid URL,
+// because some messages are about invalid URLs.
 func Address(text string) string {
 	scheme, login, rest := split(text)
 	if login != "" {
@@ -21,13 +21,13 @@ func Address(text string) string {
 	return scheme + login + rest
 }
 
-// HasLogin reports whether an address begins with the name or the password of a user.
+// HasLogin reports whether an address contains the name or the password of a user before the host.
 func HasLogin(text string) bool {
 	_, login, _ := split(text)
 	return strings.Trim(login, ":") != ""
 }
 
-// split cuts the login out of an address. A password that isn't escaped may contain any character, so the login ends at the last @.
+// split separates the login from an address. A password that isn't escaped may contain any character, so the login ends at the last @.
 func split(text string) (scheme, login, rest string) {
 	if i := strings.Index(text, "://"); i >= 0 {
 		scheme, text = text[:i+3], text[i+3:]

@@ -1,6 +1,6 @@
 // Package secret holds strings that must not be printed.
-// In: passwords and passphrases as read from a file or a terminal. Out: values that
-// every formatter, JSON encoder and logger shows masked, and only Reveal opens.
+// In: passwords and passphrases as read from a file or a terminal. Out: values that every formatter, JSON encoder and logger shows masked, and of
+// which only Reveal returns the text.
 package secret
 
 import (
@@ -12,15 +12,14 @@ import (
 // Mask is shown instead of a secret.
 const Mask = "********"
 
-// String is a secret text. It is masked by fmt (all verbs), encoding/json and slog.
-// YAML keeps the real value, because the configuration files on the operator's disk
-// (mode 0600) are where the secret lives. Code that prints YAML masks it first.
+// String is a secret text. It is masked by fmt (all verbs), encoding/json and slog. YAML contains the real value, because the configuration files on
+// the operator's disk (mode 0600) store the secret. Code that prints YAML masks the secrets first.
 type String string
 
-// Reveal returns the secret itself. Call it only to use the secret.
+// Reveal returns the secret itself. Call it only if the secret is needed.
 func (s String) Reveal() string { return string(s) }
 
-// IsSet reports whether there is a secret.
+// IsSet reports whether the secret isn't empty.
 func (s String) IsSet() bool { return s != "" }
 
 // String returns the mask, or "" if the secret is empty.
@@ -31,14 +30,14 @@ func (s String) String() string {
 	return Mask
 }
 
-// Format masks every verb, %#v included.
+// Format writes the mask for every verb, including %#v.
 func (s String) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(s.String())) }
 
-// MarshalJSON writes the mask.
+// MarshalJSON returns the mask, or "" if the secret is empty.
 func (s String) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
 
-// LogValue masks the secret in structured logs.
+// LogValue returns the mask for structured logs.
 func (s String) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// MarshalYAML writes the real value, see the type's comment.
+// MarshalYAML returns the real value; see String.
 func (s String) MarshalYAML() (any, error) { return string(s), nil }

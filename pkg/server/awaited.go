@@ -7,8 +7,8 @@ import (
 	"github.com/openpai/paictl/pkg/server/app"
 )
 
-// awaitedPrefix is the prefix of the names of cookies that a browser keeps while its user is at an issuer. Only a browser with such a cookie can use
-// the issuer's response.
+// awaitedPrefix is the prefix of the names of cookies that a browser keeps while its user signs in at an issuer. Only a browser with such a cookie
+// can use the issuer's response.
 const awaitedPrefix = CookiePrefix + "issuer-"
 
 // ToIssuer begins a sign-in at an issuer of OpenID Connect. It returns the address for the browser's redirect.
@@ -21,7 +21,7 @@ func (c *Call) ToIssuer(issuer string, g app.Goal) (address string, err error) {
 	return away.Address, nil
 }
 
-// Awaited returns the value that the browser stored under a name; "" unless it sends exactly one.
+// Awaited returns the value that the browser has stored under a name, or "" unless the browser sends exactly one such value.
 func (c *Call) Awaited(name string) string {
 	kept := c.Request.CookiesNamed(awaitedPrefix + name)
 	if name == "" || len(kept) != 1 {
@@ -30,7 +30,7 @@ func (c *Call) Awaited(name string) string {
 	return kept[0].Value
 }
 
-// DropAwaited removes that value from the browser.
+// DropAwaited removes the value with a name from the browser.
 func (c *Call) DropAwaited(name string) {
 	if name == "" {
 		return

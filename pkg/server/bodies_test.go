@@ -23,7 +23,7 @@ type noteIn struct {
 	} `body:"json"`
 }
 
-// notes returns a server that takes notes of everyone.
+// notes returns a server that accepts notes from anyone, and a function that sends a note.
 func notes(l Limits) (s *Server, post func(from, text string) *httptest.ResponseRecorder) {
 	take := JSON("POST", "/api/notes", "open", "Takes a note", func(_ context.Context, _ *app.Actions, in *noteIn) (*noteIn, error) { return in, nil })
 	s = New(Options{Routes: []Route{take}, Limits: l, Log: slog.New(slog.DiscardHandler)})
@@ -49,7 +49,7 @@ func TestBodiesWithoutATokenAreShortAndFew(t *testing.T) {
 	assert.Equal(t, http.StatusOK, post("192.0.2.2", "a").Code, "others aren't counted with them")
 }
 
-// A decoded body takes many times its size, and a job file takes more.
+// A decoded body takes a multiple of its size, and a job file takes a larger multiple.
 func TestDecodedBodiesCountWithTheirSurroundings(t *testing.T) {
 	for times, most := range map[int]int64{decodedTimes: decodedTimes * 100, jobTimes: jobTimes * 100} {
 		p := newPool(most, most, errors.New("full"), nil)
@@ -66,7 +66,7 @@ func TestDecodedBodiesCountWithTheirSurroundings(t *testing.T) {
 	}
 }
 
-// A request that waits holds its header in memory.
+// A waiting request keeps its header in memory.
 func TestAHeaderHasFewFields(t *testing.T) {
 	s, _ := notes(Limits{})
 	for n, want := range map[int]int{maxFields: http.StatusOK, maxFields + 1: http.StatusRequestHeaderFieldsTooLarge} {

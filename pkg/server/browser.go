@@ -14,15 +14,15 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// CookiePrefix is the prefix of the names of the server's cookies. Because of __Host-, browsers accept them only over TLS and for exactly this host,
-// so that no page of a sibling domain can set such a cookie. Cookies aren't separated by port: because of __Host-Http-, newer browsers don't accept
-// them from scripts either, such as the scripts of proxied pages. Other browsers know only the prefix __Host-.
+// CookiePrefix is the prefix of the names of the server's cookies. Because of __Host-, browsers accept these cookies only over TLS and only for
+// exactly this host, so that no page of a sibling domain can set such a cookie. But cookies aren't separated by port. Because of __Host-Http-, newer
+// browsers don't accept the cookies from scripts either, such as the scripts of proxied pages. Other browsers support only the prefix __Host-.
 const CookiePrefix = "__Host-Http-pai-"
 
-// SessionCookie holds the token of a browser's session.
+// SessionCookie is the name of the cookie with the token of a browser's session.
 const SessionCookie = CookiePrefix + "session"
 
-// SignInPath is the page where browsers sign in; ReturnTo is the key in its query for the page that browsers return to.
+// SignInPath is the path of the page where browsers sign in. ReturnTo is the key in its query for the page to which the browser returns.
 const (
 	SignInPath = "/sign-in"
 	ReturnTo   = "to"
@@ -34,8 +34,8 @@ const OpenerPolicy = "Cross-Origin-Opener-Policy"
 // ContentPolicy is the header that controls which resources a page may load, and which pages may show it in a frame.
 const ContentPolicy = "Content-Security-Policy"
 
-// KeepSession gives a browser the token of its new session, and ends the browser's last session: the browser may have cookies for proxied pages of
-// the last session, and the next user could otherwise use them with the rights of the last user.
+// KeepSession gives a browser the token of its new session, and ends the browser's last session. The browser may still have cookies for proxied
+// pages of the last session. If that session didn't end, the next user could use the cookies with the rights of the last user.
 func (c *Call) KeepSession(token secret.String, until time.Time) error {
 	if len(c.Request.Header.Values("Authorization")) == 0 {
 		if err := c.Actions.EndLast(c.Context()); err != nil {
@@ -46,21 +46,21 @@ func (c *Call) KeepSession(token secret.String, until time.Time) error {
 	return nil
 }
 
-// DropSession removes the token from the browser.
+// DropSession removes the token of the session from the browser.
 func (c *Call) DropSession() {
 	gone := HostCookie(SessionCookie, "", time.Time{}) //nolint:gosec // HostCookie sets the attributes
 	gone.MaxAge = -1
 	http.SetCookie(c.Writer, gone)
 }
 
-// HostCookie returns a cookie that scripts can't read. A page of another site can make a browser send it only by a link. If until is
-// the zero time, the browser keeps it until the browser is closed.
+// HostCookie returns a cookie that scripts can't read. A page of another site can make a browser send the cookie only with a link. If until is the
+// zero time, the browser keeps the cookie until the browser is closed.
 func HostCookie(name, value string, until time.Time) *http.Cookie {
 	return &http.Cookie{Name: name, Value: value, Path: "/", Expires: until, Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode}
 }
 
-// sessionOf returns a browser's session cookies in the form of Authorization headers. If there are several, none is
-// accepted, because one of them may be another person's.
+// sessionOf returns a browser's session cookies in the form of Authorization headers. If the browser sends several, the server accepts none of them,
+// because a cookie may be another person's.
 func sessionOf(r *http.Request) []string {
 	var out []string
 	for _, c := range r.CookiesNamed(SessionCookie) {
@@ -71,15 +71,15 @@ func sessionOf(r *http.Request) []string {
 	return out
 }
 
-// stale reports whether the cookie of an ended session is ignored. It is ignored by routes that don't need a sign-in: the browser
-// sends it with every request, no script can remove it, and the person could neither sign in nor out before it expires.
+// stale reports whether the cookie of an ended session is ignored. Routes that need no sign-in ignore such a cookie. The browser sends the cookie
+// with every request, and no script can remove it, so the person could otherwise neither sign in nor out before the cookie expires.
 func stale(err error, route *Route) bool {
 	return app.Meaning(err).Status == http.StatusUnauthorized && isOpen(route)
 }
 
-// sameOrigin rejects a request that a page of another origin made a browser send, and doesn't let such a page read the response. Links from another
-// origin may lead to a route of Navigation. A request with an Authorization header isn't rejected, because browsers don't add that header by
-// themselves. Open routes are an exception: they may begin a session.
+// sameOrigin returns an error for a request that a page of another origin made a browser send, and keeps such a page from reading the response.
+// Links from another origin may lead to routes with Navigation. A request with an Authorization header is accepted, because browsers don't add that
+// header by themselves. Open routes are an exception: they check such requests, too, because they may begin a session.
 func sameOrigin(w http.ResponseWriter, r *http.Request, route *Route) error {
 	if len(r.Header.Values("Authorization")) > 0 && !isOpen(route) {
 		return nil
@@ -91,8 +91,8 @@ func sameOrigin(w http.ResponseWriter, r *http.Request, route *Route) error {
 	if route.Navigation && navigates(r) {
 		return nil
 	}
-	// net/http lets read-only requests pass. A script of a proxied page, which has the server's host, would make a browser send the session's cookie
-	// with such requests.
+	// net/http accepts read-only requests from other origins. But a script of a proxied page, which has the server's host, could make a browser send
+	// the session's cookie with such requests.
 	strict := *r
 	strict.Method = http.MethodPost
 	if err := http.NewCrossOriginProtection().Check(&strict); err != nil {
@@ -101,10 +101,11 @@ func sameOrigin(w http.ResponseWriter, r *http.Request, route *Route) error {
 	return nil
 }
 
-// errOrigin is the error for requests of pages that aren't the server's own.
+// errOrigin is the error for requests from pages that aren't the server's own.
 var errOrigin = &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: "a page of another origin may not request this"}
 
-// navigates reports whether a browser follows a link in a tab. No page gets the response of such a request.
+// navigates reports whether a browser sends the request because a person follows a link in a tab. The response to such a request isn't available to
+// the page with the link.
 func navigates(r *http.Request) bool {
 	h := r.Header
 	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && h.Get("Sec-Fetch-Mode") == "navigate" && h.Get("Sec-Fetch-Dest") == "document"
@@ -113,8 +114,8 @@ func navigates(r *http.Request) bool {
 // isOpen reports whether a route needs no sign-in.
 func isOpen(route *Route) bool { return rules.Class(route.Rule, &rules.Subject{}) == nil }
 
-// handshake returns an error for an upgrade of a connection by a page of another origin: browsers let every page open a WebSocket, send cookies with
-// it, and let the page read the responses. Programs send no Origin.
+// handshake returns an error if a page of another origin upgrades a connection. Browsers let every page open a WebSocket, send cookies with the
+// request, and let the page read the responses. Clients that aren't browsers send no Origin.
 func handshake(r *http.Request) error {
 	all := r.Header.Values("Origin")
 	if len(all) == 0 {
@@ -126,8 +127,8 @@ func handshake(r *http.Request) error {
 	return nil
 }
 
-// toSignIn redirects a browser that requests a page without being signed in to the sign-in page. Programs get the
-// error.
+// toSignIn redirects a browser to the sign-in page if the browser requests a page without being signed in. It returns false for other clients, which
+// get the error.
 func toSignIn(w http.ResponseWriter, r *http.Request, route *Route, err error) bool {
 	unknown := errors.Is(err, rules.ErrGuest) || app.Meaning(err).Status == http.StatusUnauthorized
 	if !unknown || !route.Browser || !wantsPage(r) {
@@ -141,7 +142,7 @@ func toSignIn(w http.ResponseWriter, r *http.Request, route *Route, err error) b
 	return true
 }
 
-// SeeOther redirects a browser.
+// SeeOther redirects a browser to another address.
 func SeeOther(w http.ResponseWriter, to string) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
@@ -149,11 +150,11 @@ func SeeOther(w http.ResponseWriter, to string) {
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// WantsPage reports whether a browser shows the response to a person.
+// WantsPage reports whether a browser will show the response to a person.
 func (c *Call) WantsPage() bool { return wantsPage(c.Request) }
 
-// Navigated returns an error for a request from a script or a frame. Clients that aren't browsers, and old browsers, don't send the header
-// Sec-Fetch-Dest.
+// Navigated returns an error for a request from a script or a frame. Requests without the header Sec-Fetch-Dest are accepted, because clients that
+// aren't browsers, and old browsers, don't send it.
 func (c *Call) Navigated() error {
 	if to := c.Request.Header.Get("Sec-Fetch-Dest"); to != "" && to != "document" {
 		return &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: "scripts may not request this, and frames may not show it", Remedy: "open the address in a tab of the browser"}
@@ -161,7 +162,7 @@ func (c *Call) Navigated() error {
 	return nil
 }
 
-// wantsPage reports whether a browser shows the response to a person.
+// wantsPage reports whether a browser will show the response to a person.
 func wantsPage(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead || len(r.Header.Values("Authorization")) > 0 {
 		return false
@@ -169,10 +170,10 @@ func wantsPage(r *http.Request) bool {
 	return slices.ContainsFunc(r.Header.Values("Accept"), func(line string) bool { return strings.Contains(line, "text/html") })
 }
 
-// maxReturn bounds the address that a browser returns to.
+// maxReturn bounds the length of the address to which a browser returns.
 const maxReturn = 2048
 
-// Local returns a path of this server, with its query, as a target for redirects of browsers. It returns "" if the text could lead to another host.
+// Local returns a path of this server, with its query, to which a browser can be redirected. It returns "" if the text could lead to another host.
 func Local(text string) string {
 	if len(text) > maxReturn || !strings.HasPrefix(text, "/") || strings.HasPrefix(text, "//") || strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c == '\\' || c == 0x7f }) {
 		return ""

@@ -10,20 +10,20 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// MediaEvents is the type of server-sent events.
+// MediaEvents is the media type of server-sent events.
 const MediaEvents = "text/event-stream"
 
-// retryEvents is how long a reader waits after a lost connection before it reconnects.
+// retryEvents is how long a reader waits before it reconnects after a lost connection.
 const retryEvents = 2 * time.Second
 
-// sendBytes is the size of buffered events that are sent, even if more events follow.
+// sendBytes is the size of buffered events at which they are sent, even if more events follow.
 const sendBytes = 64 << 10
 
-// keepBytes bounds the buffer that a stream keeps, because streams last long and are quiet most of the time.
+// keepBytes bounds the buffer that a stream keeps between events. Streams last long and are quiet most of the time.
 const keepBytes = 2 << 10
 
-// Events responds with server-sent events (text/event-stream of the HTML standard). The response begins with the first event: until then, a handler
-// can respond with an error. Events are buffered until Flush, or until they reach sendBytes.
+// Events responds with server-sent events (text/event-stream of the HTML standard). The response begins with the first event; until then, a handler
+// can respond with an error. Events are buffered until Flush is called, or until they reach sendBytes.
 type Events struct {
 	call  *Call
 	begun bool
@@ -49,7 +49,8 @@ func (e *Events) Add(event string, data []byte) error {
 	return e.Flush()
 }
 
-// AddJSON adds an event with a value. A reader that reconnects sends the last id that it has read. id may be "".
+// AddJSON adds an event whose data is a value in JSON. id is the id of the event, or "". A reader that reconnects sends the id of the last event
+// that it has received.
 func (e *Events) AddJSON(event, id string, value any) error {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -65,18 +66,18 @@ func (e *Events) id(id string) {
 	}
 }
 
-// Place sends the id that a reader of all events so far reconnects with. Place sends no event: readers only record the id.
+// Place sends the id with which a reader of all events so far reconnects. It sends no event; readers only record the id.
 func (e *Events) Place(id string) error {
 	e.id(id)
 	e.buf.WriteString(": \n\n")
 	return e.Flush()
 }
 
-// Quiet reports whether nothing was sent for so long that the reader needs a sign of life.
+// Quiet reports whether the last event was sent so long ago that the reader needs a sign of life.
 func (e *Events) Quiet() bool { return time.Since(e.last) >= aliveEvery }
 
-// Together collects everything that add adds; send sends it. The reader has one time limit for all of it, not one for each part,
-// because it occupies memory until then.
+// Together collects everything that add adds, and returns the function that sends it. The reader must receive everything within one time limit,
+// because the collected events occupy memory until then.
 func (e *Events) Together(add func() error) (send func() error, err error) {
 	e.whole = &wire.Packer{}
 	err = errors.Join(add(), e.Flush())
@@ -113,7 +114,7 @@ func (e *Events) sendWhole(body *wire.Packed) error {
 	return e.call.until(time.Now().Add(writeTime))
 }
 
-// timed sends parts that share one time limit.
+// timed sends the parts of a response, which share one time limit.
 type timed struct {
 	call *Call
 	end  time.Time
@@ -126,14 +127,14 @@ func (t *timed) Write(part []byte) (int, error) {
 	return len(part), nil
 }
 
-// begin starts the response, and adds the event that is sent first.
+// begin starts the response, and adds the event that must be sent first.
 func (e *Events) begin() {
 	e.begun = true
 	e.call.begin(MediaEvents)
 	e.Retry(retryEvents)
 }
 
-// Retry sets how long readers wait before they reconnect.
+// Retry tells readers how long to wait before they reconnect.
 func (e *Events) Retry(after time.Duration) {
 	e.buf.WriteString("retry: " + strconv.FormatInt(after.Milliseconds(), 10) + "\n\n")
 }

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// flowBytes is how much of a text is sent at a time.
+// flowBytes is the size of the parts in which a text is sent.
 const flowBytes = 32 << 10
 
-// Flow is a text response whose length isn't known when it begins. The route must be a stream.
+// Flow is a text response whose length isn't known when the response begins. Its route must be a stream.
 type Flow struct {
 	call    *Call
 	out     *bufio.Writer
@@ -17,7 +17,7 @@ type Flow struct {
 	begun   bool
 }
 
-// Flow responds with a text of the route's media type. The response begins with the first bytes that are written, or at the end: until then, the
+// Flow returns a text response with the route's media type. The response begins with the first bytes that are sent, or at the end; until then, the
 // handler may return an error instead.
 func (c *Call) Flow() *Flow {
 	f := &Flow{call: c, control: http.NewResponseController(c.Writer)}
@@ -25,7 +25,7 @@ func (c *Call) Flow() *Flow {
 	return f
 }
 
-// flowing starts the response, and limits the time that a client may take for each part.
+// flowing starts the response, and limits how long a client may take to receive each part.
 type flowing struct{ f *Flow }
 
 func (w flowing) Write(p []byte) (int, error) {
@@ -48,7 +48,7 @@ func (f *Flow) begin() {
 	f.call.Writer.WriteHeader(f.call.Route.status())
 }
 
-// Write sends a part, at once if now is set.
+// Write writes a part of the text. If now is set, it sends the part immediately.
 func (f *Flow) Write(p []byte, now bool) error {
 	if _, err := f.out.Write(p); err != nil || !now {
 		return err
@@ -65,8 +65,8 @@ func (f *Flow) Flush() error {
 	return f.control.Flush()
 }
 
-// Begun reports whether the response has begun, so that an error can't be sent instead.
+// Begun reports whether the response has begun. After that, an error can't be sent instead.
 func (f *Flow) Begun() bool { return f.begun }
 
-// Cut aborts the connection, so that readers don't take a part of the text for the whole.
+// Cut aborts the connection, so that readers don't mistake a part of the text for the whole text.
 func (f *Flow) Cut() { panic(http.ErrAbortHandler) }

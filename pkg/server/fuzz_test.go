@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/server"
 )
 
-// Only a trusted proxy in front can set the address of a client, and the result is always an address.
+// Only a trusted proxy can set the address of a client. The result is always a valid address.
 func FuzzForwarded(f *testing.F) {
 	for _, s := range []string{"1.2.3.4", "1.2.3.4, 10.0.0.9", "x, 10.0.0.9", "[::1]:80", "fe80::1%eth0", ",,,", "10.0.0.1,10.0.0.2", "\x00"} {
 		f.Add(s, true)
@@ -29,7 +29,7 @@ func FuzzForwarded(f *testing.F) {
 	})
 }
 
-// A log of a request shows no value that could be secret, and stays one line.
+// The logged query contains no value that could be secret, and no line break.
 func FuzzShownQuery(f *testing.F) {
 	for _, s := range []string{"token=hunter-7391", "limit=1&code=hunter-7391", "a;b=hunter-7391", "limit=%zz", "=hunter-7391", "x=1&x=hunter-7391"} {
 		f.Add(s)
@@ -44,7 +44,7 @@ func FuzzShownQuery(f *testing.F) {
 	})
 }
 
-// A path that the table finds is one of its routes, in any case, and begins as the request does.
+// A path that the table finds is the path of one of its routes, and begins like the requested path, without regard to case.
 func FuzzFind(f *testing.F) {
 	for _, s := range []string{"/api/v2/jobs", "/API/v2/jobs/x/", "/api/v2/groups/g/extension/a/b/", "/api/v2//jobs", "/", "/api/v2/jobs/ſ", "/api/v2/jobs/K"} {
 		f.Add(s)

@@ -11,19 +11,18 @@ import (
 	"github.com/openpai/paictl/pkg/people/rules"
 )
 
-// Limits bound the requests of clients. 0 is the default.
+// Limits bounds the requests of clients. A limit of 0 means the default.
 type Limits struct {
-	// PerMinute applies to an address without a token, PerTokenMinute to a token, and ChangesPerHour, SubmitPerHour and
-	// TemplatesPerHour to a person.
+	// PerMinute bounds the requests from an address without a token. PerTokenMinute bounds the requests with a token. ChangesPerHour, SubmitPerHour
+	// and TemplatesPerHour bound the requests of a person.
 	PerMinute, PerTokenMinute, ChangesPerHour, SubmitPerHour, TemplatesPerHour int
-	// Streams is how many streams are open at a time.
+	// Streams is the maximum number of open streams.
 	Streams int
-	// Unlimited turns off the limits of requests.
+	// Unlimited turns off the limits on requests.
 	Unlimited bool
 }
 
-// personTokens bounds the requests of a person, as a multiple of the limit of one token: with more tokens, a person
-// can't send more requests.
+// personTokens bounds the requests of a person, as a multiple of the limit of one token. So a person can't send more requests by using more tokens.
 const personTokens = 2
 
 func (l Limits) complete() Limits {
@@ -48,16 +47,16 @@ func (l Limits) complete() Limits {
 	return l
 }
 
-// retryStreams is when a client should retry if too many streams are open.
+// retryStreams is how long a client should wait before it retries if too many streams are open.
 const retryStreams = 10 * time.Second
 
-// Limits of the streams that one token, and one person, have open at a time.
+// These constants bound the streams that one token, and one person, may have open at the same time.
 const (
 	tokenStreams  = 20
 	personStreams = 100
 )
 
-// open counts open streams: all of them, and by key.
+// open counts the open streams, in total and by key.
 type open struct {
 	mu   sync.Mutex
 	most int
@@ -67,18 +66,18 @@ type open struct {
 
 func newOpen(most int) *open { return &open{most: most, each: map[string]int{}} }
 
-// of bounds the open streams of a key.
+// of is a key with the maximum number of its open streams.
 type of struct {
 	key  string
 	most int
 }
 
-// stream returns the bounds of a stream of a subject.
+// stream returns the keys against which a stream of a subject counts.
 func stream(s *rules.Subject) []of {
 	return []of{{"t" + s.Token.ID + "/" + s.Name, tokenStreams}, {"p" + s.Name, personStreams}}
 }
 
-// take counts a stream against keys, unless too many are open; give ends that.
+// take counts a stream against keys. ok is false if too many streams are open. give ends the counting of the stream.
 func (s *open) take(keys ...of) (give func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,14 +106,14 @@ func (s *open) take(keys ...of) (give func(), ok bool) {
 }
 
 const (
-	// maxBuckets bounds the memory that unknown clients can occupy.
+	// maxBuckets bounds the number of buckets, because unknown clients could otherwise occupy all memory.
 	maxBuckets = 100_000
-	// idle is how long any bucket takes to become full again.
+	// idle is the time in which any bucket becomes full again.
 	idle = time.Hour
 )
 
-// limiter counts requests. With a token, the keys are the token and its person, so that a class behind one address doesn't share
-// a limit.
+// limiter counts requests. Requests with a token count against the token and its person. So a class of students behind one address doesn't share a
+// limit.
 type limiter struct {
 	limits  Limits
 	now     func() time.Time
@@ -132,7 +131,7 @@ func newLimiter(l Limits, now func() time.Time) *limiter {
 	return &limiter{limits: l.complete(), now: now, buckets: map[string]*bucket{}}
 }
 
-// take counts a request. It returns how long to wait before the next one, or 0 if this one may pass.
+// take counts a request. It returns 0 if the request may pass, and otherwise how long the client must wait before the next request.
 func (l *limiter) take(a netip.Addr, s *rules.Subject) time.Duration {
 	if s.Guest() {
 		return l.address(a)
@@ -143,13 +142,13 @@ func (l *limiter) take(a netip.Addr, s *rules.Subject) time.Duration {
 	return l.spend("t"+s.Token.ID+"/"+s.Name, l.limits.PerTokenMinute, time.Minute)
 }
 
-// address counts a request without a valid token. For IPv6 it counts the network, because a client with one address usually has a
+// address counts a request without a valid token. For IPv6 it counts against the network instead of the address, because a client usually has a
 // whole network.
 func (l *limiter) address(a netip.Addr) time.Duration {
 	return l.spend("a"+clientaddr.Network(a), l.limits.PerMinute, time.Minute)
 }
 
-// body counts a body of a request without a valid token: a tenth of the requests of a minute may be sent at once.
+// body counts the body of a request without a valid token. A tenth of the requests for a minute may be sent at once.
 func (l *limiter) body(a netip.Addr) time.Duration {
 	return l.spend("b"+clientaddr.Network(a), max(l.limits.PerMinute/10, 5), time.Minute/10)
 }
@@ -162,12 +161,12 @@ func (l *limiter) change(s *rules.Subject) time.Duration {
 	return l.spend("c"+s.Name, l.limits.ChangesPerHour, time.Hour)
 }
 
-// submission counts a submission.
+// submission counts a submission of a job.
 func (l *limiter) submission(s *rules.Subject) time.Duration {
 	return l.spend("s"+s.Name, l.limits.SubmitPerHour, time.Hour)
 }
 
-// template counts a change of a template, or a star.
+// template counts a change or a star of a template.
 func (l *limiter) template(s *rules.Subject) time.Duration {
 	return l.spend("m"+s.Name, l.limits.TemplatesPerHour, time.Hour)
 }
@@ -196,7 +195,7 @@ func (l *limiter) spend(key string, n int, per time.Duration) time.Duration {
 	return 0
 }
 
-// sweep forgets clients without recent requests. If too many are left, it forgets all.
+// sweep deletes the buckets of clients without recent requests. If too many buckets remain, it deletes all buckets.
 func (l *limiter) sweep(now time.Time) {
 	l.swept = now
 	for key, b := range l.buckets {

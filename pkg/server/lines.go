@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// Lines responds with a stream of lines of JSON, application/x-ndjson. Several goroutines may call its Send. If the stream was quiet for some time,
-// Lines sends a line "{}", so that both ends know that the other is connected, and calls alive, which may be nil. An error of alive ends the stream.
+// Lines responds with a stream of lines of JSON (application/x-ndjson). Several goroutines may call Send. If the stream was quiet for some time,
+// Lines sends the line "{}", so that both ends detect a lost connection. It then also calls alive, unless alive is nil. An error of alive ends the
+// stream.
 type Lines struct {
 	call *Call
 	mu   sync.Mutex
@@ -21,13 +22,13 @@ type Lines struct {
 	done chan struct{}
 }
 
-// aliveEvery is the longest time between two lines, and writeTime is how long a reader may take for a line.
+// aliveEvery is the longest time between two lines. writeTime is how long a reader may take to receive a line.
 const (
 	aliveEvery = 15 * time.Second
 	writeTime  = 30 * time.Second
 )
 
-// Lines starts the response.
+// Lines begins a response of lines of JSON.
 func (c *Call) Lines(alive func() error) *Lines {
 	l := &Lines{call: c, last: time.Now(), done: make(chan struct{})}
 	l.ctx, l.stop = context.WithCancelCause(c.Context())
@@ -36,7 +37,7 @@ func (c *Call) Lines(alive func() error) *Lines {
 	return l
 }
 
-// Context ends when the reader is gone, or when alive has returned an error, which is its cause.
+// Context returns a context that ends when the reader has disconnected, or when alive has returned an error. The error is then the cause.
 func (l *Lines) Context() context.Context { return l.ctx }
 
 // End stops the goroutine that Lines has started.
@@ -70,7 +71,7 @@ func (l *Lines) keep(alive func() error) {
 	}
 }
 
-// Send sends a line.
+// Send sends a value as a line of JSON.
 func (l *Lines) Send(value any) error {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -88,7 +89,7 @@ func (l *Lines) Send(value any) error {
 	return l.err
 }
 
-// begin begins a response that is a stream.
+// begin begins a response that is a stream of a media type.
 func (c *Call) begin(media string) {
 	h := c.Writer.Header()
 	h.Set("Content-Type", media)
@@ -98,10 +99,10 @@ func (c *Call) begin(media string) {
 	_ = http.NewResponseController(c.Writer).Flush()
 }
 
-// send sends a part of a stream. If the reader doesn't take it in time, the stream ends.
+// send sends a part of a stream. If the reader doesn't receive it within writeTime, the stream ends.
 func (c *Call) send(data []byte) error { return c.sendBy(time.Now().Add(writeTime), data) }
 
-// sendBy is like send, with a different time limit.
+// sendBy is like send, but with the time limit end.
 func (c *Call) sendBy(end time.Time, data []byte) error {
 	if err := c.until(end); err != nil {
 		return err
@@ -112,7 +113,7 @@ func (c *Call) sendBy(end time.Time, data []byte) error {
 	return http.NewResponseController(c.Writer).Flush()
 }
 
-// until sets the deadline of all further writes. With HTTP/2 it ends the stream even without a write.
+// until sets the deadline of all further writes. With HTTP/2, the stream ends at the deadline even if nothing is written.
 func (c *Call) until(end time.Time) error {
 	err := http.NewResponseController(c.Writer).SetWriteDeadline(end)
 	if errors.Is(err, http.ErrNotSupported) {

@@ -8,10 +8,10 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// rowBytes is the memory that one row of a list counts as.
+// rowBytes is the memory that is counted for one row of a list.
 const rowBytes = 1 << 10
 
-// Listing returns a route whose handler responds with Call.List; the OpenAPI document describes the response as Out. Each person can read one such
+// Listing returns a route whose handler responds with Call.List. The OpenAPI document describes the response as Out. Each person can read one such
 // list at a time.
 func Listing[In, Out any](path, rule, summary string, h func(*Call, *In) error, o ...Option) Route {
 	r := Route{Method: http.MethodGet, Path: path, Rule: rule, Summary: summary, In: reflect.TypeFor[In](), Out: reflect.TypeFor[Out](), Limit: Limit{Each: 1}}
@@ -28,8 +28,8 @@ func Listing[In, Out any](path, rule, summary string, h func(*Call, *In) error, 
 	return r
 }
 
-// List sends a list: before, then the values one after the other, then after. bytes is the approximate memory that they take. Lists
-// that together take much memory wait for each other.
+// List responds with before, then the values one after the other, then after. bytes is the approximate memory of the values. Lists wait for each
+// other if they would take too much memory together.
 func (c *Call) List(before, after string, bytes int, values iter.Seq[any]) error {
 	if err := c.Rows(bytes/rowBytes + 1); err != nil {
 		return err
@@ -41,7 +41,7 @@ func (c *Call) List(before, after string, bytes int, values iter.Seq[any]) error
 	return c.packed(body)
 }
 
-// packed responds with a list that is already JSON.
+// packed responds with a packed list, which is JSON already.
 func (c *Call) packed(body *wire.Packed) error {
 	c.read()
 	give, err := c.waits(body)

@@ -11,8 +11,8 @@ import (
 // lookAgain is how often SendLog checks again whether the caller may read the log.
 const lookAgain = 15 * time.Second
 
-// SendLog sends a log, in a route of streams. If the rest can't be read, it aborts the response, so that clients don't take a part for the
-// whole.
+// SendLog sends a log as the response of a stream. If the rest of the log can't be read, it aborts the response, so that clients don't mistake a
+// part for the whole log.
 func (c *Call) SendLog(j *app.Job, l *app.Log, follow bool) error {
 	f := c.Flow()
 	if c.Request.Method == http.MethodHead {
@@ -42,7 +42,7 @@ func (c *Call) SendLog(j *app.Job, l *app.Log, follow bool) error {
 	return f.Flush()
 }
 
-// Warn adds a warning to the headers of a response.
+// Warn adds a warning to the headers of the response.
 func (c *Call) Warn(text string) {
 	text = strings.Map(func(r rune) rune {
 		switch {

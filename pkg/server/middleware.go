@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// answer is a ResponseWriter that records the outcome of the request.
+// answer is a ResponseWriter that records the outcome of its request.
 type answer struct {
 	http.ResponseWriter
 	started time.Time
@@ -34,7 +34,7 @@ type answer struct {
 	after   []func()
 }
 
-// WriteHeader records the status.
+// WriteHeader records the status of the response.
 func (a *answer) WriteHeader(status int) {
 	if a.status == 0 && status >= http.StatusOK || status == http.StatusSwitchingProtocols {
 		a.status = status
@@ -42,7 +42,7 @@ func (a *answer) WriteHeader(status int) {
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// Write counts the bytes.
+// Write counts the bytes of the response.
 func (a *answer) Write(p []byte) (int, error) {
 	if a.status == 0 {
 		a.status = http.StatusOK
@@ -52,14 +52,14 @@ func (a *answer) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap returns the wrapped ResponseWriter to http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // Flush sends buffered bytes.
 func (a *answer) Flush() { _ = http.NewResponseController(a.ResponseWriter).Flush() }
 
-// Hijack takes over the connection. The connection is closed when the request's context ends: when the token or the person is no
-// longer valid, or the program ends.
+// Hijack takes over the connection. The connection is closed when the request's context ends, which happens when the token or the person is no
+// longer valid, or when the program ends.
 func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(a.ResponseWriter).Hijack()
 	if err != nil {
@@ -73,7 +73,7 @@ func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, rw, errors.Join(conn.SetDeadline(time.Time{}))
 }
 
-// done logs and counts a request that has ended. The log has no body, and of a query only the values of some harmless keys.
+// done logs and counts a request that has ended. The log contains no bodies, and the values of only a few harmless keys of queries.
 func (s *Server) done(a *answer, r *http.Request) {
 	for _, f := range a.after {
 		f()
@@ -109,7 +109,7 @@ func (s *Server) done(a *answer, r *http.Request) {
 	s.o.Log.LogAttrs(r.Context(), slog.LevelInfo, "request", attrs...)
 }
 
-// secretPaths are routes with a secret in their path: the log has the route instead.
+// secretPaths lists endings of routes with a secret in their path. For these routes, the log contains the route instead of the path.
 var secretPaths = []string{"/tokens/{token}", "/token/{token}", "/joblogs/{link}"}
 
 func shownPath(a *answer, r *http.Request) string {
@@ -128,10 +128,10 @@ func shownPath(a *answer, r *http.Request) string {
 	return r.URL.EscapedPath()
 }
 
-// shownKeys are keys of queries whose values are logged.
+// shownKeys lists the keys of queries whose values are logged.
 var shownKeys = []string{"limit", "offset", "order", "state", "vc", "check", "withTotalCount", "follow", "history", "dryRun"}
 
-// shownQuery returns a query without the values that may be secret.
+// shownQuery returns a query without values that may be secret.
 func shownQuery(raw string) string {
 	if raw == "" {
 		return ""
@@ -157,14 +157,14 @@ func shownQuery(raw string) string {
 
 func shortMethod(m string) string { return m[:min(len(m), 16)] }
 
-// cors allows requests from pages of other origins: the portal of one cluster uses another. Cookies don't count there, so a page
-// can only use tokens that it already has. On routes that accept a cookie, sameOrigin removes these headers.
+// cors allows requests from pages of other origins, because the portal of one cluster may use another cluster. Browsers send no cookies with such
+// requests, so a page can only use tokens that it already has. On routes that accept a cookie, sameOrigin removes these headers.
 func cors(h http.Header) {
 	h.Set("Access-Control-Allow-Origin", "*")
 	h.Set("Access-Control-Expose-Headers", "X-Request-Id, X-Total-Count, Retry-After, ETag")
 }
 
-// preflight responds to the request that a browser sends before a request from another origin.
+// preflight responds to the request that a browser sends before a request to another origin.
 func preflight(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, PATCH, DELETE")
@@ -176,7 +176,8 @@ func preflight(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// forwarded returns the address of the last hop before the trusted proxies. It ignores headers that others added.
+// forwarded returns the address of the client: the last hop before the trusted proxies. It ignores hops that untrusted senders have added to the
+// headers.
 func forwarded(peer netip.Addr, headers []string, trusted []netip.Prefix) netip.Addr {
 	is := func(a netip.Addr) bool {
 		return slices.ContainsFunc(trusted, func(p netip.Prefix) bool { return p.Contains(a) })

@@ -9,10 +9,10 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// SignInHead is the beginning of the pages of sign-ins.
+// SignInHead is the beginning of the HTML of sign-in pages.
 const SignInHead = `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>Sign in</title></head><body>`
 
-// Page responds with a page that may run only one script. status 0 means the route's status.
+// Page responds with a page that may run only the given script. If status is 0, it sends the route's status.
 func (c *Call) Page(status int, t *template.Template, script string, values map[string]any) error {
 	var out bytes.Buffer
 	if err := t.Execute(&out, values); err != nil {

@@ -10,64 +10,64 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Route is one operation of the API. The router, the documents and the tests use the same table of routes.
+// Route is one operation of the API. The router, the documents and the tests use the same Routes.
 type Route struct {
-	// Method is GET, POST and so on; "" means any method. Routes for GET serve HEAD, too.
+	// Method is GET, POST or another method; "" means any method. A route for GET also serves HEAD.
 	Method string
-	// Path is a pattern of net/http's ServeMux: /api/v2/jobs/{job}.
+	// Path is a pattern of net/http's ServeMux, such as /api/v2/jobs/{job}.
 	Path string
 	// Aliases are other paths of the same operation.
 	Aliases []string
-	// Rule is the id of a rule in rules.Table. The part of the rule that doesn't need the object is checked before the handler
-	// runs.
+	// Rule is the id of a rule in rules.Table. Before the handler runs, the server checks the part of the rule that doesn't need the object.
 	Rule string
 	// In and Out are the types of the request and the response; they may be nil.
 	In, Out reflect.Type
-	// Or are other types of the response.
+	// Or lists other types of the response.
 	Or []reflect.Type
-	// Media is the media type of the response; "" is JSON.
+	// Media is the media type of the response; "" means JSON.
 	Media string
-	// Status is the status of success; 0 is 200.
+	// Status is the status of a successful response; 0 means 200.
 	Status int
-	// Accepts also allows the status 202, if the operation takes longer than a response may.
+	// Accepts also allows the status 202, for operations that may take longer than a response.
 	Accepts bool
-	// Link is the parameter of the path that holds a link, which replaces a token; "" if the route needs a token.
+	// Link is the name of the path parameter that contains a link; "" if the route accepts no links. A link replaces a token.
 	Link string
-	// Limit bounds the request.
+	// Limit bounds the requests of the route.
 	Limit Limit
-	// Errors are the error codes of the route's responses, in addition to the codes of all routes.
+	// Errors lists the error codes of the route's responses, in addition to the codes of all routes.
 	Errors []string
-	// Browser also accepts the cookie of a browser's session, and redirects requests for a page without one to the sign-in page.
-	// Without an Authorization header, only pages of the same origin may send such a request. Other routes ignore the cookie.
+	// Browser makes the route accept the cookie of a browser's session. If a browser requests a page without a session, the route redirects the
+	// browser to the sign-in page. Without an Authorization header, only pages of the same origin may send such a request. Routes without Browser
+	// ignore the cookie.
 	Browser bool
-	// Navigation allows links of pages of other origins to this route of Browser: such a page doesn't get the response.
+	// Navigation allows pages of other origins to link to this route, which must have Browser. Such a page doesn't get the response.
 	Navigation bool
 	// Caller returns the caller of a request without an Authorization header, instead of the caller of the session's cookie.
 	// It may be nil.
 	Caller func(*app.App, *http.Request) (app.Caller, error)
-	// SignIn redirects a browser without a session, instead of to the sign-in page. It may be nil.
+	// SignIn is called instead of the redirect to the sign-in page, for a browser without a session. It may be nil.
 	SignIn func(http.ResponseWriter, *http.Request)
 	// Summary describes the operation in one sentence.
 	Summary string
-	// Serve handles a request. Its error is converted to a response in one place.
+	// Serve handles a request. The server converts its error to a response.
 	Serve func(*Call) error
 }
 
-// Limit bounds a request.
+// Limit bounds the requests of a route.
 type Limit struct {
-	// Body is in bytes; 0 is 100 kB, as in OpenPAI.
+	// Body is the maximum size of the body in bytes; 0 means 100 kB, as in OpenPAI.
 	Body int64
-	// Time bounds the time of the response; 0 is 30 seconds. Streams have no such bound.
+	// Time bounds the duration of the response; 0 means 30 seconds. It doesn't bound streams.
 	Time   time.Duration
 	Stream bool
-	// Submit counts the request as a submission.
+	// Submit counts the requests as submissions.
 	Submit bool
-	// Template counts the request as a change of a job template.
+	// Template counts the requests as changes of job templates.
 	Template bool
-	// Address counts a request without an Authorization header against its address before its caller is known, because Caller sends
-	// a request to the API server.
+	// Address counts a request without an Authorization header against its address before the caller is known, because Caller sends a request to the
+	// API server.
 	Address bool
-	// Each is how many such requests of a person are processed at a time; further requests wait. 0 means no limit.
+	// Each is the maximum number of such requests of a person that are processed at the same time. Further requests wait. 0 means no limit.
 	Each int
 }
 
@@ -81,20 +81,20 @@ type Call struct {
 	rows    func(n int) (give func(), err error)
 	unsent  func(bytes int) (give func(), err error)
 	place   func(kind string, most int) (give func(), err error)
-	// read is called when the rows of a list are no longer in memory; nil if the request has no rows.
+	// read releases the rows of a list after they have been encoded; nil if the request has no rows.
 	read func()
 }
 
-// Meaning converts an error that a stream sends after its status.
+// Meaning converts an error to the form in which a stream sends it after the status.
 func (c *Call) Meaning(err error) *wire.Error { return c.meaning(err) }
 
 // Context returns the context of the request.
 func (c *Call) Context() context.Context { return c.Request.Context() }
 
-// Decode fills a struct from the request; see wire.Decode.
+// Decode decodes the request into a struct; see wire.Decode.
 func (c *Call) Decode(in any) error { return wire.Decode(c.Request, in) }
 
-// JSON responds with a value and the route's status.
+// JSON responds with a value, and with the route's status.
 func (c *Call) JSON(value any) error {
 	if c.read == nil {
 		return wire.JSON(c.Writer, c.Request, c.Route.status(), value)
@@ -106,12 +106,12 @@ func (c *Call) JSON(value any) error {
 	return c.packed(body)
 }
 
-// Accepted responds that the operation is in progress.
+// Accepted responds with the status 202, because the operation is still in progress.
 func (c *Call) Accepted(value any) error {
 	return wire.JSON(c.Writer, c.Request, http.StatusAccepted, value)
 }
 
-// Text sends a text of the route's media type.
+// Text responds with a text of the route's media type.
 func (c *Call) Text(body string) error {
 	wire.Bytes(c.Writer, c.Request, c.Route.status(), c.Route.Media, []byte(body))
 	return nil
@@ -124,37 +124,37 @@ func (r *Route) status() int {
 	return r.Status
 }
 
-// Option changes a route that JSON makes.
+// Option changes a route.
 type Option func(*Route)
 
 // Also adds other paths of the same operation.
 func Also(paths ...string) Option { return func(r *Route) { r.Aliases = append(r.Aliases, paths...) } }
 
-// Status sets the status of success.
+// Status sets the status of successful responses.
 func Status(code int) Option { return func(r *Route) { r.Status = code } }
 
-// Body bounds the body of the request, in bytes.
+// Body sets the maximum size of the request's body, in bytes.
 func Body(n int64) Option { return func(r *Route) { r.Limit.Body = n } }
 
-// Each bounds how many requests of the operation are processed for a person at a time.
+// Each sets how many requests for the operation are processed for one person at the same time.
 func Each(n int) Option { return func(r *Route) { r.Limit.Each = n } }
 
-// Within bounds the time of a response.
+// Within sets the maximum duration of a response.
 func Within(d time.Duration) Option { return func(r *Route) { r.Limit.Time = d } }
 
-// Submits counts the operation as a submission.
+// Submits counts requests for the operation as submissions.
 func Submits() Option { return func(r *Route) { r.Limit.Submit = true } }
 
-// Templates counts the operation as a change of a job template.
+// Templates counts requests for the operation as changes of job templates.
 func Templates() Option { return func(r *Route) { r.Limit.Template = true } }
 
-// Browser allows the cookie of a browser's session; see Route.
+// Browser makes the route accept the cookie of a browser's session; see Route.
 func Browser() Option { return func(r *Route) { r.Browser = true } }
 
 // Errors adds error codes of the operation's responses.
 func Errors(codes ...string) Option { return func(r *Route) { r.Errors = append(r.Errors, codes...) } }
 
-// JSON returns a route whose handler takes a decoded request and returns a value that is sent as JSON.
+// JSON returns a route whose handler gets a decoded request, and returns the value that is sent as JSON.
 func JSON[In, Out any](method, path, rule, summary string, h func(context.Context, *app.Actions, *In) (*Out, error), o ...Option) Route {
 	r := Route{Method: method, Path: path, Rule: rule, Summary: summary, In: reflect.TypeFor[In](), Out: reflect.TypeFor[Out]()}
 	r.Serve = func(c *Call) error {

@@ -10,13 +10,13 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// table maps paths to routes. OpenPAI's server accepts paths in any case and with a slash at the end, and clients send such
-// paths: so a path is rewritten as in the table before net/http's ServeMux reads it. Parameters aren't changed.
+// table maps paths to routes. OpenPAI's server accepts paths in any case and with a slash at the end, and clients send such paths. So the server
+// spells a path as in the table before net/http's ServeMux reads it. Parameters stay as they are.
 type table struct {
 	root *segment
 }
 
-// segment is one part of a path of the table.
+// segment is one part of the paths in a table.
 type segment struct {
 	fixed   map[string]*segment // by lower case
 	spelled string              // as in the table
@@ -25,7 +25,7 @@ type segment struct {
 	methods []string            // the methods of routes that end here; "" is any
 }
 
-// prefix is the prefix that the web server in front of an OpenPAI cluster adds to paths.
+// prefix is the prefix that the web server of an OpenPAI cluster adds to paths.
 const prefix = "/rest-server"
 
 const (
@@ -35,7 +35,7 @@ const (
 
 func newTable() *table { return &table{&segment{}} }
 
-// add adds a route's path.
+// add adds the path of a route.
 func (t *table) add(method, path string) {
 	at := t.root
 	for _, part := range parts(path) {
@@ -72,8 +72,9 @@ func parts(path string) []string {
 	return strings.Split(path, "/")
 }
 
-// find spells a path as the table does; methods lists the methods of the path, or nil if the table doesn't have it. A slash at the end stays if a
-// parameter takes the rest of the path, because the rest may be the path of another service that distinguishes paths with and without the slash.
+// find returns the path spelled as in the table. methods lists the methods of the path, or is nil if the table doesn't contain the path. If a
+// parameter takes the rest of the path, a slash at the end stays, because the rest may be a path of another service that distinguishes paths with
+// and without the slash.
 func (t *table) find(path string) (spelled string, methods []string) {
 	found, at := t.root.find(parts(path))
 	if at == nil {
@@ -86,7 +87,7 @@ func (t *table) find(path string) (spelled string, methods []string) {
 	return spelled, at.methods
 }
 
-// find tries fixed parts first, and then a parameter. It returns nil if the table has no such path.
+// find looks for the rest of a path below the segment. It tries fixed parts before a parameter. It returns nil if the table has no such path.
 func (s *segment) find(rest []string) (found []string, end *segment) {
 	if len(rest) == 0 {
 		if len(s.methods) == 0 {
@@ -113,8 +114,8 @@ func (s *segment) find(rest []string) (found []string, end *segment) {
 // errPath is the error for a path that normal rejects.
 var errPath = wire.Bad(`the path of the address is malformed: a name in it can't contain a slash, a backslash, "%" or control characters, and can't be "." or ".."`)
 
-// normal returns the path of a request without the prefix of OpenPAI's front. It rejects a path that other programs could interpret differently: a
-// path with an escaped slash, dot or backslash, with empty parts, or with ".." parts.
+// normal returns the path of a request without the prefix that OpenPAI's web server adds. It returns an error for a path that other programs could
+// interpret differently: a path with an escaped slash, dot or backslash, with empty parts, or with ".." parts.
 func normal(r *http.Request) (string, error) {
 	escaped := r.URL.EscapedPath()
 	lower := strings.ToLower(escaped)
@@ -146,7 +147,7 @@ func normal(r *http.Request) (string, error) {
 	return path, nil
 }
 
-// allowed reports whether a path accepts a method, and which methods it accepts otherwise.
+// allowed reports whether a path accepts a method. If not, it returns the methods that the path accepts, as in an Allow header.
 func allowed(method string, methods []string) (bool, string) {
 	if slices.Contains(methods, "") || slices.Contains(methods, method) || method == http.MethodHead && slices.Contains(methods, http.MethodGet) {
 		return true, ""
@@ -160,8 +161,8 @@ func allowed(method string, methods []string) (bool, string) {
 	return false, strings.Join(slices.Compact(list), ", ")
 }
 
-// noAPI returns the error for an operation that doesn't exist. It repeats the path, as OpenPAI does, but not the query, which may
-// hold a secret.
+// noAPI returns the error for an operation that doesn't exist. The error contains the path, as in OpenPAI, but not the query, which may contain a
+// secret.
 func noAPI(path string) *wire.Error {
 	if path != "/" {
 		path = strings.TrimSuffix(path, "/")

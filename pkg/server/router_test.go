@@ -120,7 +120,7 @@ func TestOnlyProxiesThatAreTrustedSayWhoAsks(t *testing.T) {
 	}
 }
 
-// A page at the bare address takes no other path.
+// A page at the path / must not match other paths.
 func TestTheBareAddressIsAPath(t *testing.T) {
 	s := server.New(server.Options{Routes: []server.Route{{Method: http.MethodGet, Path: "/{$}", Rule: "open", Summary: "Shows a page"}}})
 	for path, want := range map[string]bool{"/": true, "/rest-server": true, "/rest-server/": true, "/view.html": false, "/a/b": false, "/%7B$%7D": false} {

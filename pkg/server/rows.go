@@ -11,22 +11,22 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Limits of rows of lists that are in memory at a time: a row takes about a kilobyte until it is written as JSON.
+// These constants bound the rows of lists that are in memory at the same time. A row takes about a kilobyte until it has been written as JSON.
 const (
 	maxRows       = 60_000 // in total
 	maxPersonRows = 50_000 // of one person, and of the longest list
-	// poolTime is how long a request waits until others release their share of a pool.
+	// poolTime is how long a request waits until other requests release parts of a pool.
 	poolTime = 5 * time.Second
 )
 
-// newRows returns a pool that bounds the rows that are being read and sent at a time.
+// newRows returns a pool that bounds the rows that are read and sent at the same time.
 func newRows() *pool {
 	return newPool(maxRows, maxPersonRows,
 		busy("many of your lists are being answered", "ask for fewer rows, or for one list after the other"),
 		busy("many lists are being answered", "ask for fewer rows, or try again in a moment"))
 }
 
-// pool bounds how much of a resource is used at a time, in total and by each key.
+// pool bounds how much of a resource is used at the same time, in total and by each key.
 type pool struct {
 	shares // of each key
 
@@ -40,8 +40,8 @@ func newPool(most, own int64, ownFull, allOut error) *pool {
 	return &pool{shares: shares{each: map[string]*share{}}, all: semaphore.NewWeighted(most), most: most, own: own, wait: poolTime, ownFull: ownFull, allOut: allOut}
 }
 
-// take waits until a key, and all keys together, may have n more rows; a larger n counts as the share of a key. give
-// releases them.
+// take waits until n more units fit into the share of a key and into the whole pool. It reduces a larger n to the share of one key. give releases
+// the units.
 func (s *pool) take(ctx context.Context, key string, n int) (give func(), err error) {
 	weight := min(int64(max(n, 1)), s.own)
 	ctx, cancel := context.WithTimeout(ctx, s.wait)
@@ -60,15 +60,15 @@ func (s *pool) take(ctx context.Context, key string, n int) (give func(), err er
 	}, nil
 }
 
-// retryBusy is how long a client should wait before it retries, if other requests are being served.
+// retryBusy is how long a client should wait before it retries because the server is busy with other requests.
 const retryBusy = 2 * time.Second
 
 func busy(message, remedy string) error {
 	return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: message, Remedy: remedy, RetryAfter: retryBusy}
 }
 
-// Rows waits until a list of n rows may be read. The rows count until they are encoded. After that, the JSON counts until the client
-// has read it.
+// Rows waits until a list of n rows may be read. The rows count against the limits until they are encoded. After that, their JSON counts until the
+// client has read it.
 func (c *Call) Rows(n int) error {
 	give, err := c.Weigh(n)
 	if err == nil {
@@ -78,7 +78,7 @@ func (c *Call) Rows(n int) error {
 	return err
 }
 
-// Weigh waits as Rows does; the rows count until give is called.
+// Weigh waits like Rows, but the rows count until give is called.
 func (c *Call) Weigh(n int) (give func(), err error) {
 	if c.rows == nil {
 		return func() {}, nil
@@ -86,5 +86,5 @@ func (c *Call) Weigh(n int) (give func(), err error) {
 	return c.rows(n)
 }
 
-// weighed is a request for a list. Rows returns how many rows it requests.
+// weighed is a request for a list. Rows returns the maximum number of rows in the response.
 type weighed interface{ Rows() int }

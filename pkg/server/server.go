@@ -1,9 +1,9 @@
-// Package server serves the API of the platform for users, OpenPAI's and paictl's own, over HTTPS. In: a table of routes, and the
-// app with the actions of each caller. Out: a handler, and the server around it.
+// Package server serves the two APIs of the platform over HTTPS: OpenPAI's API and paictl's API. In: a table of routes, and the app with the
+// operations of each caller. Out: a handler, and the server around the handler.
 //
-// A request passes these steps: its path is rewritten as in the table; its address is counted; its token is checked; its limits
-// are checked; the rule of its route is checked, as far as it needs no object; and the handler runs, whose actions check the
-// rules for objects.
+// The server processes a request in these steps: it rewrites the path as in the table; counts the request against its address; checks the token;
+// checks the limits; checks the route's rule, as far as the rule needs no object; and runs the handler, which calls operations that check the rules
+// for objects.
 package server
 
 import (
@@ -29,31 +29,30 @@ import (
 )
 
 const (
-	// bodyBytes bounds a body if its route has no limit.
+	// bodyBytes bounds the size of a body if the route sets no limit.
 	bodyBytes = 100 << 10
-	// answerTime bounds a response if its route has no limit.
+	// answerTime bounds the duration of a response if the route sets no limit.
 	answerTime = 30 * time.Second
-	// drainTime is how long responses in progress may take when the program ends.
+	// drainTime bounds how long the server waits for responses in progress when the program ends.
 	drainTime = 25 * time.Second
-	// clientGone is the status in the log of a request whose client disconnected before the response.
+	// clientGone is the logged status of a request whose client has disconnected before the response.
 	clientGone = 499
 )
 
-// Options are the parts and settings of a server.
+// Options holds the parts and settings of a server.
 type Options struct {
 	App     *app.App
 	Routes  []Route
 	Limits  Limits
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
-	// TrustedProxies are networks whose X-Forwarded-For is trusted.
+	// TrustedProxies lists the networks whose X-Forwarded-For headers are trusted.
 	TrustedProxies []netip.Prefix
 	Now            func() time.Time
-	// Caller returns the caller of a request; if it is nil, the token identifies the caller. It is for a server inside paictl, whose only
-	// caller has the kubeconfig.
+	// Caller returns the caller of a request. If it is nil, the token identifies the caller. The server inside paictl sets it, because all requests
+	// come from the user of the kubeconfig.
 	Caller func(*http.Request) (app.Caller, error)
-	// Reveal returns the text and the remedy of an internal error, for a caller who may see it. If it is nil, the text
-	// stays in the log.
+	// Reveal returns the text and the remedy of an internal error, if the caller may see them. If it is nil, the text is only logged.
 	Reveal func(error) (message, remedy string)
 }
 
@@ -70,10 +69,10 @@ type Server struct {
 	rows    *pool
 	bodies  *bodies
 	unsent  *unsent
-	// draining ends when the program is about to exit. Streams end at the same time.
+	// draining ends when the program is about to exit. Streams then end, too.
 	draining context.Context
 	drain    context.CancelFunc
-	// proxied means that its routes are pages of other services, at another origin than the API.
+	// proxied means that the routes are pages of other services, at another origin than the API.
 	proxied bool
 }
 
@@ -98,7 +97,7 @@ func (s *Server) Proxied(routes []Route) *Server {
 	return &p
 }
 
-// add sets the routes.
+// add replaces the routes.
 func (s *Server) add(routes []Route) {
 	s.o.Routes, s.table, s.mux, s.routes = routes, newTable(), http.NewServeMux(), map[string]*Route{}
 	for i := range routes {
@@ -118,7 +117,7 @@ func (s *Server) add(routes []Route) {
 // Routes returns all routes.
 func (s *Server) Routes() []Route { return s.o.Routes }
 
-// Match returns the route of a request; nil if it doesn't exist.
+// Match returns the route of a request, or nil if the request has no route.
 func (s *Server) Match(r *http.Request) *Route {
 	path, err := normal(r)
 	if err != nil {
@@ -131,8 +130,8 @@ func (s *Server) Match(r *http.Request) *Route {
 	return s.routes[pattern]
 }
 
-// requestID matches ids that clients may give their requests. The audit and responses have an id of the server, so that two
-// requests never share one; the log has both.
+// requestID matches ids that clients may give their requests. The audit and responses contain an id that the server has created, so that each
+// request has a different id. The log contains both ids.
 var requestID = regexp.MustCompile(`^[A-Za-z0-9._-]{8,64}$`)
 
 // ServeHTTP serves one request.
@@ -146,7 +145,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Strict-Transport-Security", "max-age=31536000")
 	h.Set("Referrer-Policy", "no-referrer")
-	// A page's opener can't reach into the page, nor read its address, which may contain an issuer's code that wasn't used
+	// With this header, a page's opener can't access the page or read its address. The address may contain a code of an issuer that wasn't used
 	// because of a limit.
 	h.Set(OpenerPolicy, "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
@@ -156,11 +155,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		cors(h)
 	}
 	if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
-		// net/http hides a Content-Length that was sent with a Transfer-Encoding. A proxy may have used that length, and the bytes that follow may be
-		// another person's request.
+		// net/http hides a Content-Length that was sent with a Transfer-Encoding. A proxy may have used that length. The bytes that follow could
+		// then be another person's request.
 		h.Set("Connection", "close")
 	}
-	// Every response has a time limit, even if no route is found; routes set their own.
+	// Every response has a time limit, even if the request has no route. Routes replace this limit with their limit.
 	if err := bound(w, time.Now().Add(answerTime+time.Second)); err != nil {
 		http.Error(w, "the connection can't be bounded", http.StatusInternalServerError)
 		return
@@ -209,13 +208,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(a, &spelled)
 }
 
-// Bounds of a request's header, which takes memory while the request waits. A short field takes a hundred times its size in memory.
+// These constants bound a request's header, which takes memory while the request waits. A short field takes a hundred times its size in memory.
 const (
 	maxHeader = 32 << 10
 	maxFields = 128
 )
 
-// fields counts the values of a header.
+// fields returns the number of values in a header.
 func fields(h http.Header) (n int) {
 	for _, values := range h {
 		n += len(values)
@@ -223,7 +222,7 @@ func fields(h http.Header) (n int) {
 	return n
 }
 
-// serve serves a request of a route.
+// serve checks a request and runs the handler of its route.
 func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 	a.route = route
 	if r.Header.Get("Upgrade") != "" {
@@ -306,17 +305,17 @@ func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 	}
 }
 
-// streamTime bounds a stream.
+// streamTime bounds the duration of a stream.
 const streamTime = 24 * time.Hour
 
-// Causes of the contexts of streams that end. A client starts its stream again, here or at another server.
+// These are the causes with which the contexts of streams end. The client then starts its stream again, at this server or at another.
 var (
 	errDraining = &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "this server is shutting down", Remedy: "try again: another server answers", RetryAfter: time.Second}
 	errLasted   = &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "the stream has lasted for a day", Remedy: "begin it again", RetryAfter: time.Second}
 )
 
-// within bounds the context of a response, and the time to read and write the connection. A stream lasts until its token is no longer valid or the
-// program ends.
+// within bounds the context of a response, and the time to read from and write to the connection. A stream may last until its token is no longer
+// valid or the program ends, and for streamTime at most.
 func (s *Server) within(a *answer, r **http.Request, route *Route, ended <-chan struct{}) error {
 	limit := route.Limit.Time
 	if limit == 0 {
@@ -347,7 +346,7 @@ func (s *Server) within(a *answer, r **http.Request, route *Route, ended <-chan 
 	return bound(a.ResponseWriter, end)
 }
 
-// bound sets until when a connection can be read and written; the zero time means no limit.
+// bound sets the time until which a connection can be read and written. The zero time means no limit.
 func bound(w http.ResponseWriter, end time.Time) error {
 	control := http.NewResponseController(w)
 	err := errors.Join(control.SetReadDeadline(end), control.SetWriteDeadline(end))
@@ -357,7 +356,7 @@ func bound(w http.ResponseWriter, end time.Time) error {
 	return err
 }
 
-// authenticate returns the caller of a route. If the route takes a link, the link identifies the caller, and a token is ignored.
+// authenticate returns the caller of a request. If the route needs a link, the link identifies the caller, and a token is ignored.
 func (s *Server) authenticate(r *http.Request, route *Route) (app.Caller, error) {
 	if s.o.Caller != nil {
 		return s.o.Caller(r)
@@ -370,10 +369,11 @@ func (s *Server) authenticate(r *http.Request, route *Route) (app.Caller, error)
 	return s.o.App.Follow(ctx, r.PathValue(route.Link))
 }
 
-// callerTime bounds the check of a token.
+// callerTime bounds the time to check a token.
 const callerTime = 10 * time.Second
 
-// caller returns the caller by their one Authorization header; without one, by the cookie or ticket that the route accepts.
+// caller returns the caller that the request's only Authorization header identifies. Without that header, the caller is identified by the cookie or
+// ticket that the route accepts.
 func (s *Server) caller(r *http.Request, route *Route) (app.Caller, error) {
 	credentials := r.Header.Values("Authorization")
 	switch {
@@ -391,7 +391,7 @@ func (s *Server) caller(r *http.Request, route *Route) (app.Caller, error) {
 	return c, err
 }
 
-// holder returns the holder of the one token in a request.
+// holder returns the person whose token is in the request. It returns a guest if the request contains no token, and an error if it contains several.
 func (s *Server) holder(r *http.Request, credentials []string) (app.Caller, error) {
 	switch len(credentials) {
 	case 0:
@@ -404,8 +404,8 @@ func (s *Server) holder(r *http.Request, credentials []string) (app.Caller, erro
 	return app.Caller{}, app.ErrToken
 }
 
-// meaning converts an error of a request to the response for the client. If causes are revealed, the server has no log, so the response has no id of
-// the request.
+// meaning converts an error of a request to the response for the client. If Reveal is set, the response contains no request id, because the server
+// then keeps no log.
 func (s *Server) meaning(err error, id string) *wire.Error {
 	e := app.Meaning(err)
 	if s.o.Reveal == nil {
@@ -417,7 +417,7 @@ func (s *Server) meaning(err error, id string) *wire.Error {
 	return e
 }
 
-// fail sends an error, unless the response has begun: then it aborts the response, so that the client sees that it is
+// fail sends an error. If the response has already begun, it aborts the response instead, so that the client detects that the response is
 // incomplete.
 func (s *Server) fail(a *answer, r *http.Request, err error) {
 	e := s.meaning(err, a.id)
@@ -431,7 +431,7 @@ func (s *Server) fail(a *answer, r *http.Request, err error) {
 	wire.Fail(a, r, e)
 }
 
-// limited responds with 429 if a limit is reached.
+// limited responds with the status 429 if wait is positive, which means that a limit is reached. It reports whether it has responded.
 func (s *Server) limited(a *answer, r *http.Request, wait time.Duration) bool {
 	if wait <= 0 {
 		return false
@@ -449,7 +449,7 @@ func (a *answer) from() string {
 	return a.address.String()
 }
 
-// address returns the address of the client. Trusted proxies report it for their clients.
+// address returns the address of the client. If the request comes from a trusted proxy, the proxy's header contains that address.
 func (s *Server) address(r *http.Request) netip.Addr {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -458,12 +458,13 @@ func (s *Server) address(r *http.Request) netip.Addr {
 	return forwarded(at.Addr().Unmap(), r.Header.Values("X-Forwarded-For"), s.o.TrustedProxies)
 }
 
-// HTTP returns the server around a handler, with its limits.
+// HTTP returns an http.Server for a handler, with the limits of this server.
 func (s *Server) HTTP(h http.Handler) *http.Server {
 	return httpserver.HTTP(h, httpserver.Options{Header: maxHeader, Log: s.o.Log})
 }
 
-// Serve serves a listener until the context ends. Then it takes no new requests, ends streams, and waits for other responses.
+// Serve serves the connections of a listener until the context ends. Then it accepts no new requests, ends the streams, and waits for the other
+// responses.
 func (s *Server) Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	srv := s.HTTP(h)
 	stopped := make(chan error, 1)
@@ -479,7 +480,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, h http.Handler) erro
 	return <-stopped
 }
 
-// Redirect redirects requests without TLS to the same address with TLS.
+// Redirect returns a handler that redirects requests without TLS to the same address with TLS.
 func Redirect() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host

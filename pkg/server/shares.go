@@ -8,22 +8,22 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// placeTime is how long a request waits for other requests of its person.
+// placeTime is how long a request waits for other requests of the same person.
 const placeTime = 20 * time.Second
 
-// shares bounds how much of a resource each key has at a time.
+// shares bounds how much of a resource each key holds at the same time.
 type shares struct {
 	mu   sync.Mutex
 	each map[string]*share
 }
 
-// share is the share of one key. holders counts the requests that hold a part or wait for a part.
+// share is the share of one key. holders is the number of requests that hold a part of the share or wait for a part.
 type share struct {
 	*semaphore.Weighted
 	holders int
 }
 
-// take waits until n more fit into the share of a key, which is most; give releases them.
+// take waits until n more units fit into the share of a key. most is the size of the share. give releases the units.
 func (s *shares) take(ctx context.Context, key string, n, most int64) (give func(), err error) {
 	own := s.hold(key, most)
 	if err := own.Acquire(ctx, n); err != nil {
@@ -36,7 +36,7 @@ func (s *shares) take(ctx context.Context, key string, n, most int64) (give func
 	}, nil
 }
 
-// try takes n more for a key if they fit into its share, which is most, now.
+// try takes n more units for a key if they fit into the key's share now. most is the size of the share.
 func (s *shares) try(key string, n, most int64) (give func(), ok bool) {
 	own := s.hold(key, most)
 	if !own.TryAcquire(n) {
@@ -69,8 +69,8 @@ func (s *shares) leave(key string) {
 	}
 }
 
-// place waits until fewer than most requests of a person for the same operation are in progress. A browser sends all requests of a
-// page at once.
+// place waits until the person has fewer than most requests for the same operation in progress. It waits, instead of failing, because a browser
+// sends all requests of a page at once.
 func (s *Server) place(ctx context.Context, what, who string, most int) (give func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, placeTime)
 	defer cancel()
@@ -80,8 +80,7 @@ func (s *Server) place(ctx context.Context, what, who string, most int) (give fu
 	return give, nil
 }
 
-// Place waits until the caller has fewer than most requests of this route and kind in progress. The request counts until its
-// response is sent.
+// Place waits until the caller has fewer than most requests of this route and kind in progress. The request counts until its response has been sent.
 func (c *Call) Place(kind string, most int) error {
 	give, err := c.place(kind, most)
 	if err == nil {

@@ -58,14 +58,14 @@ func TestWhatWaitsForSlowReadersIsBounded(t *testing.T) {
 	require.True(t, u.all.TryAcquire(maxUnsent), "all is given back")
 }
 
-// longList is a request for a twelfth of the rows that all people together may have.
+// longList is a request for a twelfth of the rows that all people may read together.
 type longList struct{}
 
 func (*longList) Rows() int { return maxRows / 12 }
 
 type listOf struct{ Rows []string }
 
-// slow requests a path, and reads only the head of the response.
+// slow requests a path, and reads only the beginning of the response.
 func slow(t *testing.T, address, path string) {
 	t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)

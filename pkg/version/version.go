@@ -1,6 +1,5 @@
-// Package version identifies this paictl.
-// In: data that the linker and the Go toolchain recorded. Out: version, commit, build date
-// and the Kubernetes that this paictl installs.
+// Package version identifies the running paictl.
+// In: data that the linker and the Go toolchain recorded. Out: version, commit, build date and the Kubernetes that this paictl installs.
 package version
 
 import (
@@ -9,17 +8,16 @@ import (
 	"strings"
 )
 
-// Version is set by the linker: -X github.com/openpai/paictl/pkg/version.Version=v1.2.3.
+// Version is the version of this paictl. The linker sets it: -X github.com/openpai/paictl/pkg/version.Version=v1.2.3.
 var Version = "v0.1.0-dev"
 
-// Kubernetes is the release that this paictl installs, and that its tests use.
+// Kubernetes is the release of Kubernetes that this paictl installs, and that the tests use.
 const Kubernetes = "v1.36.3"
 
-// Tag returns the version as a tag of an image, which may hold no "+": v0.1.0-dev+1a2b becomes
-// v0.1.0-dev_1a2b, as Helm writes it.
+// Tag returns the version as the tag of an image. A tag can't contain "+", so v0.1.0-dev+1a2b becomes v0.1.0-dev_1a2b, as in Helm.
 func Tag() string { return strings.ReplaceAll(Version, "+", "_") }
 
-// OfTag returns the version that has a tag, for people to read.
+// OfTag returns the version of an image's tag, for people.
 func OfTag(tag string) string { return strings.Replace(tag, "_", "+", 1) }
 
 // Build describes the running binary.
@@ -33,7 +31,7 @@ type Build struct {
 	Kubernetes string `json:"kubernetes"`
 }
 
-// Get returns the description of the running binary.
+// Get returns the Build of the running binary.
 func Get() Build {
 	b := Build{
 		Version: Version, Go: runtime.Version(),

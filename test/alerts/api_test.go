@@ -24,7 +24,7 @@ const someAlerts = `[
 	{"labels":{"alertname":"Silenced","user":"al-ann","job_name":"train","vc":"speech"}},
 	{"labels":{"alertname":"Heartbeat"}}]`
 
-// Alerts as OpenPAI's portal reads them, from the real Alertmanager.
+// This test reads alerts of a real Alertmanager in the form that OpenPAI's portal reads.
 func TestAlertsInOpenPAIsWords(t *testing.T) {
 	c := kubetest.Start(t)
 	servertest.Prepare(t, c)

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// cluster is a whole configuration, except for the sections of its services.
+// cluster is a whole configuration without the sections of services.
 var cluster = map[string]string{
 	config.LayoutFile: `apiVersion: paictl.openpai.org/v1
 kind: Layout
@@ -40,7 +40,7 @@ cluster:
 `,
 }
 
-// service loads one service with its section.
+// service loads a service with the given section in the configuration.
 func service(t *testing.T, name, section string) *catalogue.Service {
 	t.Helper()
 	data := map[string][]byte{}
@@ -64,8 +64,7 @@ func indent(text string) string {
 
 var credentialFile = regexp.MustCompile(`/etc/alertmanager/credentials/(\S+)`)
 
-// paictl removes secrets from the section and stores them under the names that the configuration of
-// Alertmanager reads.
+// paictl removes the secrets from the section of the configuration, and stores them under the names that the configuration of Alertmanager reads.
 func TestEverySecretOfASectionIsAFileThatAlertmanagerReads(t *testing.T) {
 	s := service(t, "alert-manager", everyReceiver)
 	stored := slices.Sorted(maps.Keys(s.Credentials))

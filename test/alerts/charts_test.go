@@ -15,14 +15,14 @@ import (
 	"helm.sh/helm/v3/pkg/engine"
 )
 
-// configMap holds the fields of a ConfigMap that the tests read.
+// configMap holds the fields of a ConfigMap that tests read.
 type configMap struct {
 	Kind     string
 	Metadata struct{ Name string }
 	Data     map[string]string
 }
 
-// manifests renders a chart as Helm does, its schema included, and returns all documents.
+// manifests renders a chart as Helm does, and returns all documents. It also validates the values with the schema of the chart.
 func manifests(t *testing.T, service, values string) []string {
 	t.Helper()
 	c, err := loader.Load(filepath.Join("../../templates/charts", service))
@@ -43,7 +43,7 @@ func manifests(t *testing.T, service, values string) []string {
 	return out
 }
 
-// configMaps returns the ConfigMaps of a chart by name.
+// configMaps returns the ConfigMaps in a chart, by name.
 func configMaps(t *testing.T, service, values string) map[string]configMap {
 	t.Helper()
 	out := map[string]configMap{}
@@ -102,14 +102,14 @@ func TestValuesSwitchAlertsOffAndAddTheirOwn(t *testing.T) {
 	require.Empty(t, files(everyGroupOff))
 }
 
-// relabel is a step that keeps or drops series.
+// relabel is a relabeling step that keeps or drops series.
 type relabel struct {
 	Action       string
 	SourceLabels []string `yaml:"source_labels"`
 	Regex        string
 }
 
-// scrapeJobs returns the steps of each job that decide which of its series are stored.
+// scrapeJobs returns the relabeling steps of each scrape job. They determine which series of the job are stored.
 func scrapeJobs(t *testing.T) map[string][]relabel {
 	t.Helper()
 	var config struct {
@@ -131,7 +131,7 @@ var (
 	seriesLabel = regexp.MustCompile(`([a-zA-Z_]+)="([^"]*)"`)
 )
 
-// stored reports whether a series of a job passes its steps.
+// stored reports whether the steps of a scrape job keep a series.
 func stored(steps []relabel, labels map[string]string) bool {
 	for _, step := range steps {
 		var values []string
@@ -146,8 +146,8 @@ func stored(steps []relabel, labels map[string]string) bool {
 	return true
 }
 
-// A rule over a series that the configuration throws away would never fire, and its test
-// wouldn't notice. up is made by Prometheus itself and passes no step.
+// A rule about a series that Prometheus drops would never fire, and the test of the rule wouldn't detect that. Prometheus creates the series up
+// itself, so up passes no step.
 func TestPrometheusStoresWhatTheAlertsRead(t *testing.T) {
 	jobs := scrapeJobs(t)
 	require.False(t, stored(jobs["apiserver"], map[string]string{"__name__": "apiserver_request_duration_seconds_bucket", "le": "1"}))

@@ -27,7 +27,7 @@ const (
 	aQuery   = "/prometheus/api/v1/query?query=up"
 )
 
-// visit returns a request as a browser sends it, with a cookie or without; redirects aren't followed.
+// visit sends a request as a browser does, and returns the response. It doesn't follow redirects.
 func visit(t *testing.T, s *servertest.Server, method, path, body string, headers ...string) *http.Response {
 	t.Helper()
 	if strings.HasPrefix(path, "/") {
@@ -47,7 +47,7 @@ func visit(t *testing.T, s *servertest.Server, method, path, body string, header
 	return resp
 }
 
-// The real Prometheus and Alertmanager, behind the whole server, over TLS.
+// This test uses the real Prometheus and Alertmanager, which are behind the whole server with TLS.
 func TestTheDoorLetsThroughWhoIsGrantedThePage(t *testing.T) {
 	c := kubetest.Start(t)
 	servertest.Prepare(t, c)
@@ -249,7 +249,7 @@ func TestTheDoorLetsThroughWhoIsGrantedThePage(t *testing.T) {
 	assert.Contains(t, printed, `"verb":"write","kind":"page","object":"POST /prometheus/-/quit","outcome":"refused"`)
 }
 
-// kindOf returns the media type of a body.
+// kindOf returns the media type of a request body.
 func kindOf(body string) string {
 	if strings.HasPrefix(body, "query=") {
 		return "application/x-www-form-urlencoded"

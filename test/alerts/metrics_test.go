@@ -25,7 +25,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// prometheus returns the program, or skips the test.
+// prometheus returns the path of Prometheus, or skips the test.
 func prometheus(t *testing.T) string {
 	t.Helper()
 	tier.More(t, "Prometheus")
@@ -36,7 +36,8 @@ func prometheus(t *testing.T) string {
 	return filepath.Join(unpacked(t, "prometheus", "usr/bin/prometheus"), "usr/bin/prometheus")
 }
 
-// figure is a series as an exporter and Prometheus' relabelling make it. value returns its value after some seconds; ok is false if the series has no value then.
+// figure is a series in the form that results from an exporter and from relabeling by Prometheus. value returns the value after a number of seconds;
+// ok is false if the series has no value at that time.
 type figure struct {
 	series string
 	value  func(second int) (v float64, ok bool)
@@ -46,12 +47,12 @@ func always(v float64) func(int) (float64, bool) {
 	return func(int) (float64, bool) { return v, true }
 }
 
-// grows returns a counter.
+// grows returns the value of a counter that grows at a constant rate.
 func grows(perSecond float64) func(int) (float64, bool) {
 	return func(s int) (float64, bool) { return float64(s) * perSecond, true }
 }
 
-// openMetrics writes figures of an hour, one value each 30 seconds, for promtool.
+// openMetrics returns an hour of figures in the OpenMetrics format, for promtool. Each figure has a value every 30 seconds.
 func openMetrics(begin time.Time, all []figure) string {
 	var out strings.Builder
 	for _, f := range all {
@@ -73,7 +74,7 @@ func openMetrics(begin time.Time, all []figure) string {
 	return out.String()
 }
 
-// figures returns the figures of a job with two tasks and three GPUs, of another job, of a machine and of a virtual cluster.
+// figures returns the figures of a job with two tasks and three GPUs, of another job, of a machine, and of a virtual cluster.
 func figures() []figure {
 	card := func(name, node, number, pod string, v func(int) (float64, bool)) figure {
 		return figure{fmt.Sprintf(`%s{UUID="GPU-%s-%s",device="nvidia%s",gpu="%s",instance="10.244.1.7:9104",job="gpus",modelName="NVIDIA H100",namespace="pai-jobs",node="%s",pci_bus_id="0000:1b:00.0",pod="%s",service="agent"}`,
@@ -141,7 +142,7 @@ func figures() []figure {
 	return out
 }
 
-// ofKind groups figures by their metric, as the format requires.
+// ofKind groups figures by their metric, because the format requires that.
 func ofKind(all []figure) (out []figure) {
 	var names []string
 	byName := map[string][]figure{}
@@ -158,7 +159,7 @@ func ofKind(all []figure) (out []figure) {
 	return out
 }
 
-// withFigures runs Prometheus with figures, and returns a reader of these figures.
+// withFigures runs Prometheus with figures, and returns a Reader that reads from it.
 func withFigures(t *testing.T, begin time.Time, all []figure) *metrics.Reader {
 	t.Helper()
 	program, dir, port := prometheus(t), t.TempDir(), freePort(t)
@@ -184,7 +185,7 @@ func withFigures(t *testing.T, begin time.Time, all []figure) *metrics.Reader {
 	}}
 }
 
-// shown returns a report as text: each series with its value in the middle of the hour.
+// shown returns a report as text. The text contains each series with a value from within the hour.
 func shown(r *metrics.Report) (out []string) {
 	for i := range r.Charts {
 		c := &r.Charts[i]
@@ -203,7 +204,7 @@ func shown(r *metrics.Report) (out []string) {
 	return out
 }
 
-// The table of named queries, asked of a real Prometheus about series as the exporters make them.
+// This test sends the named queries to a real Prometheus, which contains series in the form of the exporters.
 func TestNamedQueriesReadWhatTheExportersMeasure(t *testing.T) {
 	begin := time.Date(2026, 1, 31, 11, 0, 0, 0, time.UTC)
 	r := withFigures(t, begin, figures())
@@ -272,7 +273,7 @@ func TestNamedQueriesReadWhatTheExportersMeasure(t *testing.T) {
 	}
 }
 
-// The names are the names of the metrics that the agent exports, and of the kubelets' metrics that the chart's Prometheus stores.
+// The queries must contain only metrics that the agent exports, and metrics of the kubelets that the chart's Prometheus stores.
 func TestNamedQueriesAskForWhatIsStored(t *testing.T) {
 	var mu sync.Mutex
 	var asked strings.Builder
@@ -312,7 +313,7 @@ func TestNamedQueriesAskForWhatIsStored(t *testing.T) {
 	}
 }
 
-// Prometheus folds the series of a large job.
+// Prometheus aggregates the series of a large job.
 func TestALargeJobIsFolded(t *testing.T) {
 	begin := time.Date(2026, 1, 31, 11, 0, 0, 0, time.UTC)
 	var all []figure

@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/bundle/bundletest"
 )
 
-// promtool returns the program that evaluates the rules, or skips the test.
+// promtool returns the path of the program that evaluates the rules, or skips the test.
 func promtool(t *testing.T) string {
 	t.Helper()
 	if path := os.Getenv("PAICTL_PROMTOOL"); path != "" {
@@ -23,7 +23,7 @@ func promtool(t *testing.T) string {
 	return path
 }
 
-// run runs promtool, and shows its output if it fails.
+// run runs promtool. If promtool fails, it fails the test and shows the output.
 func run(t *testing.T, args ...string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), promtool(t), args...).CombinedOutput()

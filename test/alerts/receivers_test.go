@@ -42,7 +42,7 @@ type alertmanager struct {
 	Receivers    []receiver
 }
 
-// alertmanagerConfig renders alertmanager.yml and decodes it, by the names of its receivers.
+// alertmanagerConfig returns the rendered and decoded alertmanager.yml, and its receivers by name.
 func alertmanagerConfig(t *testing.T, values string) (alertmanager, map[string]receiver) {
 	t.Helper()
 	var config alertmanager
@@ -66,8 +66,8 @@ func TestEveryRouteLeadsToAReceiver(t *testing.T) {
 	}
 }
 
-// The alert handler gets every alert, and the operators get theirs as without it: Alertmanager sends an alert that a route has matched to the
-// receiver above that route no longer, even if the route continues.
+// The alert handler gets every alert, and the operators get the same alerts as without it. If a route has matched an alert, Alertmanager no longer
+// sends the alert to the receiver of the parent route, even if the route has continue set.
 func TestTheAlertHandlerTakesNothingFromTheOperators(t *testing.T) {
 	before, _ := alertmanagerConfig(t, everyReceiver)
 	config, receivers := alertmanagerConfig(t, everyReceiver+"alertHandler: {url: http://alert-handler:9095/alerts, tokenSecret: alerts-token}")
@@ -92,7 +92,8 @@ func TestWithoutReceiversNobodyIsTold(t *testing.T) {
 	}
 }
 
-// GPUs that are held and not used are the most that a cluster loses: with a receiver, and no setting more, they reach it.
+// Idle GPUs that a job holds are the largest loss of a cluster. If the operators have a receiver, they must be notified of such GPUs without any
+// other setting.
 func TestIdleGPUsReachTheOperators(t *testing.T) {
 	config, _ := alertmanagerConfig(t, everyReceiver)
 	for _, r := range rules(t) {
@@ -133,8 +134,8 @@ func TestSecretsOfReceiversStandOnlyInTheSecret(t *testing.T) {
 	require.Equal(t, "/etc/alertmanager/credentials/receivers.heartbeat.url", receivers["heartbeat"].WebhookConfigs[0]["url_file"])
 }
 
-// If paictl stores the secrets itself, the values don't contain them, and the chart must not make a
-// Secret that paictl's would overwrite, or that would be removed with the chart.
+// If paictl stores the secrets itself, the values don't contain them. The chart must then create no Secret, because paictl's Secret would overwrite
+// it, or it would be removed with the chart.
 func TestTheChartMakesNoSecretWherePaictlDoes(t *testing.T) {
 	for _, values := range []string{
 		"",

@@ -28,7 +28,7 @@ type rule struct {
 	group       string
 }
 
-// rules reads all rule files.
+// rules returns the rules of all rule files.
 func rules(t *testing.T) []rule {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(ruleFolder, "*.yaml"))
@@ -54,7 +54,7 @@ func rules(t *testing.T) []rule {
 	return out
 }
 
-// read decodes a YAML file.
+// read decodes a YAML file into into.
 func read(t *testing.T, file string, into any) {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -75,7 +75,7 @@ func TestEveryAlertSaysHowBadItIsAndWhatToDo(t *testing.T) {
 	}
 }
 
-// An entry of the manual: "### Name", an empty line, "**severity** · after 5m · needs ...".
+// entry matches an entry of the manual: "### Name", an empty line, "**severity** · after 5m · needs ...".
 var entry = regexp.MustCompile(`(?m)^### (\S+)\n\n\*\*(\w+)\*\*(?: · after (\w+))? · needs \S.*\n\n\S`)
 
 func TestTheManualExplainsEveryAlertAndNoOther(t *testing.T) {
@@ -95,14 +95,14 @@ func TestTheManualExplainsEveryAlertAndNoOther(t *testing.T) {
 	require.Empty(t, explained, "docs/alerts.md explains alerts that there aren't")
 }
 
-// overTime is a selector of samples of more than 20 minutes. Our services' counters of rare events are summed over replicas, and
-// their alerts stay when the replica that counted is replaced.
+// overTime matches a selector of samples from more than 20 minutes. ofAll matches a sum over the replicas of a service of the platform. Such sums
+// count rare events, and their alerts continue if the replica that has counted the event is replaced.
 var (
 	overTime = regexp.MustCompile(`(\w+)(\{[^}]*\})?\[(\d+[hd]|[2-9]\d+m)\]`)
 	ofAll    = regexp.MustCompile(`sum( by \(\w+\))? ?\(increase\(pai_`)
 )
 
-// A range selector returns series that ended within it: without a check of the present, their alerts fire for hours.
+// A range selector also returns series that have ended within the range. Without a check of the present, alerts about such series fire for hours.
 func TestARuleOverTimeCountsOnlySeriesThatLive(t *testing.T) {
 	checked := 0
 	for _, r := range rules(t) {
@@ -119,10 +119,11 @@ func TestARuleOverTimeCountsOnlySeriesThatLive(t *testing.T) {
 	require.Greater(t, checked, 10)
 }
 
-// lasting finds conditions that something lasted for more than 20 minutes, or predictions that a trend continues.
+// lasting matches conditions that a state has lasted for more than 20 minutes, and predictions that a trend continues.
 var lasting = regexp.MustCompile(`(?s)min_over_time\([^\[]*\[(?:\d+[hd]|[2-9]\d+m)[^\]]*\]\) >|avg_over_time\([^\[]*\[(?:\d+[hd]|[2-9]\d+m)\]|predict_linear\(`)
 
-// A range selector of a series that has just begun returns its few samples: a new machine or task would have had the problem all the time.
+// If a series has just begun, a range selector returns only its few samples. For a new machine or task, a rule would then conclude that the problem
+// has lasted for the whole range.
 func TestARuleThatSomethingLastedKnowsThatItExisted(t *testing.T) {
 	checked := 0
 	for _, r := range rules(t) {
@@ -135,7 +136,7 @@ func TestARuleThatSomethingLastedKnowsThatItExisted(t *testing.T) {
 	require.Equal(t, 4, checked, "stuck processes, idle GPUs, and two of full disks")
 }
 
-// suite is a file of tests for promtool.
+// suite is a file with tests for promtool.
 type suite struct {
 	RuleFiles []string `yaml:"rule_files"`
 	Tests     []struct {
@@ -150,7 +151,7 @@ type suite struct {
 	}
 }
 
-// suites reads the tests by their group.
+// suites returns the test files, by the name of the rule group.
 func suites(t *testing.T) map[string]suite {
 	t.Helper()
 	files, err := filepath.Glob("*_test.yaml")

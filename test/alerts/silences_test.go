@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// An administrator silences an alert of the real Alertmanager, and ends the silence.
+// An administrator silences an alert of a real Alertmanager, and ends the silence again.
 func TestSilencesOfAdministrators(t *testing.T) {
 	c := kubetest.Start(t)
 	servertest.Prepare(t, c)

@@ -30,10 +30,10 @@ import (
 
 const metricsPassword = "s3cret-of-metrics"
 
-// withAccess are the values that paictl adds.
+// withAccess holds the values that paictl adds to those of each chart.
 const withAccess = "global: {clusterId: demo, accessSecret: metrics-access, tokenSecret: job-controller-token}\n"
 
-// unpacked returns an image of the bundle in a folder, or some of its files; without it the test is skipped.
+// unpacked unpacks an image of the bundle, or some of its files, and returns the folder. If there is no bundle, it skips the test.
 func unpacked(t *testing.T, image string, only ...string) string {
 	t.Helper()
 	dir := os.Getenv("PAICTL_TEST_BUNDLE")
@@ -58,7 +58,7 @@ func unpacked(t *testing.T, image string, only ...string) string {
 	return root
 }
 
-// workload holds the fields of a Deployment, StatefulSet or DaemonSet that the tests read.
+// workload holds the fields of a Deployment, StatefulSet or DaemonSet that tests read.
 type workload struct {
 	Kind string
 	Spec struct {
@@ -80,7 +80,7 @@ type volumeMount struct {
 	ReadOnly  bool   `yaml:"readOnly"`
 }
 
-// arguments returns the arguments of a chart's only container, with its folders replaced by folders of this machine.
+// arguments returns the arguments of a chart's only container. The container's folders are replaced with folders of this machine.
 func arguments(t *testing.T, service, values string, here map[string]string) []string {
 	t.Helper()
 	for _, doc := range manifests(t, service, values) {
@@ -104,8 +104,8 @@ func arguments(t *testing.T, service, values string, here map[string]string) []s
 	return nil
 }
 
-// serve runs a program until the test ends, and shows its output if the test fails. root, if it isn't
-// empty, is its root folder.
+// serve runs a program until the test ends. If the test fails, it shows the program's output. If root isn't empty, it is the root folder of the
+// program.
 func serve(t *testing.T, root, path string, args []string) {
 	t.Helper()
 	log := &strings.Builder{}
@@ -135,7 +135,7 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// ask returns the code and the body of a response.
+// ask sends a request, and returns the status and the body of the response.
 func ask(t *testing.T, method, url, password string, body string) (int, string, error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -160,7 +160,7 @@ func until(t *testing.T, what string, done func() error) {
 	require.NoError(t, last)
 }
 
-// onLoopback replaces discovery in a rendered prometheus.yml by targets of this machine, and keeps all else.
+// onLoopback replaces the discovery of targets in a rendered prometheus.yml with targets on this machine. It doesn't change the other settings.
 func onLoopback(t *testing.T, text, rules, access string, alertmanager string, services []string) []byte {
 	t.Helper()
 	var config map[string]any
@@ -189,13 +189,13 @@ func onLoopback(t *testing.T, text, rules, access string, alertmanager string, s
 	return out
 }
 
-// monitoring are the real programs, with the arguments and files that the charts render.
+// monitoring consists of the real programs, with the arguments and files that the charts render.
 type monitoring struct {
 	at     map[string]string // addresses, by service
 	access string            // folder of the Secret with the password
 }
 
-// startMonitoring runs the monitoring services until the test ends. more are values of each chart, in addition to the values that paictl adds.
+// startMonitoring runs the monitoring services until the test ends. more holds values for each chart, in addition to the values that paictl adds.
 func startMonitoring(t *testing.T, more map[string]string) monitoring {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -253,7 +253,7 @@ func startMonitoring(t *testing.T, more map[string]string) monitoring {
 	return monitoring{at, access}
 }
 
-// alerting waits until Prometheus has told Alertmanager of an alert.
+// alerting waits until Prometheus has sent an alert to Alertmanager.
 func (m *monitoring) alerting(t *testing.T) {
 	t.Helper()
 	until(t, "Prometheus' alerts reach Alertmanager", func() error {
@@ -265,7 +265,7 @@ func (m *monitoring) alerting(t *testing.T) {
 	})
 }
 
-// Requests without the password are rejected everywhere; Prometheus, which has it, scrapes and alerts.
+// All services reject requests without the password. Prometheus has the password, so it can scrape targets and send alerts.
 func TestMonitoringAnswersOnlyWhoKnowsThePassword(t *testing.T) {
 	m := startMonitoring(t, nil)
 	at := m.at
@@ -302,7 +302,7 @@ func TestMonitoringAnswersOnlyWhoKnowsThePassword(t *testing.T) {
 	require.NotEmpty(t, silence.ID)
 }
 
-// The address is a secret: it is in the Secret alone, and Alertmanager reads it from there.
+// The address is a secret. Only the Secret contains it, and Alertmanager reads it from the Secret.
 func TestTheHeartbeatReachesAnAddressThatIsASecret(t *testing.T) {
 	beats := make(chan string, 100)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -325,7 +325,7 @@ func TestTheHeartbeatReachesAnAddressThatIsASecret(t *testing.T) {
 	}
 }
 
-// The password is for pods of the platform's namespace: Prometheus doesn't send it to pods in other namespaces.
+// The password is only for pods in the platform's namespace. Prometheus doesn't send it to pods in other namespaces.
 func TestThePasswordIsSentOnlyToThePlatform(t *testing.T) {
 	var config struct {
 		ScrapeConfigs []struct {

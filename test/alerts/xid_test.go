@@ -11,8 +11,8 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// One error of a GPU is one alert: GpuXidFatal covers all errors that make a GPU sick, and GpuXidOther covers the rest. GpuUnhealthy is silent
-// while GpuXidFatal fires.
+// Each error of a GPU causes one alert. GpuXidFatal covers all errors that make a GPU unusable, and GpuXidOther covers the other errors.
+// GpuUnhealthy doesn't fire while GpuXidFatal fires.
 func TestEachXIDHasOneAlert(t *testing.T) {
 	exprs := map[string]string{}
 	for _, r := range rules(t) {

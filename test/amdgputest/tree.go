@@ -1,5 +1,6 @@
-// Package amdgputest makes trees of files as the kernel's driver amdgpu shows its GPUs, for tests.
-// In: which GPUs. Out: a folder with sys, as of a machine that has them. No GPU was seen: names and formats are from the kernel's sources.
+// Package amdgputest creates trees of files in which the kernel's driver amdgpu shows GPUs, for tests.
+// In: the GPUs. Out: a folder with sys, like that of a machine with these GPUs. It isn't based on real GPUs; names and formats come from the sources
+// of the kernel.
 package amdgputest
 
 import (
@@ -13,14 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Tree is a machine.
+// Tree is a machine, as a tree of files.
 type Tree struct {
 	t    *testing.T
 	Root string
 	next int // the number of the next node of the KFD
 }
 
-// New returns a machine with the driver and two CPUs.
+// New returns a machine with the driver and two CPUs, but without GPUs.
 func New(t *testing.T) *Tree {
 	t.Helper()
 	tr := &Tree{t: t, Root: t.TempDir()}
@@ -34,7 +35,7 @@ func New(t *testing.T) *Tree {
 	return tr
 }
 
-// Write writes a file below the root.
+// Write writes a file. Its path is relative to the root of the tree.
 func (tr *Tree) Write(path, data string) {
 	tr.t.Helper()
 	file := filepath.Join(tr.Root, path)
@@ -53,7 +54,7 @@ func (tr *Tree) kfd(id, properties string) {
 // Folder returns the folder of a device, relative to the root.
 func Folder(bus string) string { return filepath.Join("sys/devices/pci0000:00", bus) }
 
-// Card is a GPU.
+// Card describes a GPU.
 type Card struct {
 	Bus, Device, Class, UniqueID string
 	Minor                        int    // the minor number of its render node; that of its card is 127 less, since the server's screen is card0
@@ -61,7 +62,7 @@ type Card struct {
 	Files                        map[string]string
 }
 
-// Add installs a GPU.
+// Add adds the files of a GPU.
 func (tr *Tree) Add(c Card) {
 	tr.t.Helper()
 	folder := Folder(c.Bus)
@@ -82,14 +83,14 @@ func (tr *Tree) Add(c Card) {
 	require.NoError(tr.t, os.Symlink(filepath.Join("../../../../devices/pci0000:00", c.Bus), filepath.Join(tr.Root, "sys/bus/pci/drivers/amdgpu", c.Bus)))
 }
 
-// Remove removes a GPU, like a device that the bus has lost.
+// Remove removes a GPU, as if the bus has lost the device.
 func (tr *Tree) Remove(bus string) {
 	tr.t.Helper()
 	require.NoError(tr.t, os.Remove(filepath.Join(tr.Root, "sys/bus/pci/drivers/amdgpu", bus)))
 	require.NoError(tr.t, os.RemoveAll(filepath.Join(tr.Root, Folder(bus))))
 }
 
-// MI300X returns a whole card of 192 GB: without a sensor at its edge, with its current power, and with deferred errors.
+// MI300X returns a whole card with 192 GB. It has no temperature sensor at its edge, but it reports its current power and deferred errors.
 func MI300X(index int) Card {
 	return Card{
 		Bus: fmt.Sprintf("0000:%02x:00.0", 5+0x10*index), Device: "74a1", Class: "0x120000", UniqueID: fmt.Sprintf("2d4cb1f0a37e%04x", index), Minor: 128 + 8*index,
@@ -108,7 +109,7 @@ func MI300X(index int) Card {
 	}
 }
 
-// MI250 returns one of the two dies of a card; each die is a separate GPU.
+// MI250 returns one of the two dies of a card. Each die is a separate GPU.
 func MI250(index int) Card {
 	return Card{
 		Bus: fmt.Sprintf("0000:%02x:00.0", 0x29+3*index), Device: "740c", Class: "0x038000", UniqueID: fmt.Sprintf("f86ee7b4d0c3%04x", index), Minor: 128 + index,

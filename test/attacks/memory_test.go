@@ -1,4 +1,4 @@
-// Package attacks attacks the programs of a cluster as a pod could, and measures them.
+// Package attacks attacks the programs of a cluster as a pod could, and measures the memory that the programs use.
 package attacks
 
 import (
@@ -34,14 +34,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// target is a program that accepts requests of everyone who can connect.
+// target is a program that accepts requests from any client that can connect.
 type target struct {
 	chart string // its limit is in the chart's values
 	pid   int
 	url   string // of something that it serves without a password
 }
 
-// The kernel ends a program that takes more, in the middle of its work.
+// If a program takes more memory than its limit, the kernel kills it in the middle of its work.
 func TestNoConnectionsTakeMoreMemoryThanAProgramHas(t *testing.T) {
 	c := kubetest.Start(t)
 	servertest.Prepare(t, c)
@@ -112,7 +112,7 @@ func TestNoConnectionsTakeMoreMemoryThanAProgramHas(t *testing.T) {
 	}
 }
 
-// limit returns the memory that the chart gives the program, in bytes.
+// limit returns the memory limit in the program's chart, in bytes.
 func (o target) limit(t *testing.T) int64 {
 	t.Helper()
 	data, err := os.ReadFile("../../templates/charts/" + o.chart + "/values.yaml")
@@ -126,7 +126,7 @@ func (o target) limit(t *testing.T) int64 {
 	return q.Value()
 }
 
-// free returns an address that no program listens on.
+// free returns an address with a port that no program uses.
 func free(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -135,7 +135,7 @@ func free(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// started waits until a program responds.
+// started waits until a program responds, and returns it as a target.
 func started(t *testing.T, chart string, p *programs.Process, url string) target {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -156,7 +156,7 @@ func password(t *testing.T) string {
 	return file
 }
 
-// watchdog finds no API server: it measures a cluster that is down.
+// watchdog starts pai-watchdog without an API server, so that it reports a cluster that is down.
 func watchdog(t *testing.T) target {
 	t.Helper()
 	t.Setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")

@@ -27,7 +27,7 @@ func submission(t *testing.T, name string) string {
 	return string(data)
 }
 
-// made returns the number of Frameworks with a job's name, and whether its Secret exists.
+// made returns the number of Frameworks with a job's name, and reports whether the job's Secret exists.
 func (w *world) made(name string) (frameworks int, whole bool) {
 	w.t.Helper()
 	client, err := dynamic.NewForConfig(w.cluster.Config)
@@ -43,8 +43,8 @@ func (w *world) made(name string) (frameworks int, whole bool) {
 	return frameworks, err == nil
 }
 
-// If a server is killed between two writes of a submission, nothing is lost and nothing is made twice: the client sends the submission again, with
-// its key, to the next server.
+// If a server is killed between two writes of a submission, nothing is lost or created twice. The client sends the submission with the same key
+// again, to the next server.
 func TestASubmissionOutlivesTheServersEnd(t *testing.T) {
 	w := open(t)
 	token := w.SignIn("ann")
@@ -119,7 +119,7 @@ func TestAStreamGoesOnAfterTheServersEnd(t *testing.T) {
 	assert.Subset(t, names, []string{"ann/before", "ann/after"})
 }
 
-// away asserts that a response has status 503 and says when to try again.
+// away asserts that a response has the status 503, and that it specifies when to retry.
 func away(t *testing.T, a *servertest.Answer) {
 	t.Helper()
 	assert.Equal(t, 503, a.Status, a.Body)

@@ -37,14 +37,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// world is a server as a process, on a real API server, with a job controller as a process.
+// world is a pai-server on a real API server, with a job controller. Both programs run as separate processes.
 type world struct {
 	*servertest.Program
 	t          *testing.T
 	cluster    *kube.Cluster
 	controller *controller
-	// before, if it is set, is called before a request is forwarded to the API server; after, if it is set, is called when the API server has
-	// responded and before the response is forwarded.
+	// before is called before a request is forwarded to the API server. after is called when the API server has responded, before the response is
+	// forwarded. Both may be nil.
 	mu            sync.Mutex
 	before, after func(*http.Request)
 }
@@ -100,14 +100,14 @@ func (w *world) watched() bool {
 	return w.after != nil
 }
 
-// on sets what happens with requests of the server; nil is nothing.
+// on sets the functions that are called for requests of the server. A nil function isn't called.
 func (w *world) on(before, after func(*http.Request)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.before, w.after = before, after
 }
 
-// controller is cmd/pai-controller as a process, with its archive.
+// controller is a process of cmd/pai-controller, with its archive.
 type controller struct {
 	t    *testing.T
 	args []string
@@ -161,7 +161,7 @@ func (c *controller) kill() {
 	_ = c.cmd.Wait()
 }
 
-// apiServer finds the process of the API server of these tests.
+// apiServer returns the id of the process of the tests' API server.
 func apiServer(t *testing.T, c *kube.Cluster) int {
 	t.Helper()
 	port := c.Config.Host[strings.LastIndex(c.Config.Host, ":")+1:]

@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// handle runs the alert handler, which carries out requests, without policies.
+// handle runs the alert handler, which carries out requests, without any policies for alerts.
 func (w *world) handle() {
 	w.t.Helper()
 	objects, err := dynamic.NewForConfig(w.cluster.Config)
@@ -36,14 +36,14 @@ func (w *world) handle() {
 	w.t.Cleanup(func() { cancel(); <-done; <-done })
 }
 
-// request makes a request in the name of root.
+// request makes a request as root.
 func (w *world) request(operation, machine, reason string, grace int) {
 	w.t.Helper()
 	a := w.Ask("POST", "/api/v3/actions", w.tokens["root"], fmt.Sprintf(`{"operation":%q,"machine":%q,"reason":%q,"graceSeconds":%d}`, operation, machine, reason, grace))
 	require.Equal(w.t, 201, a.Status, a.Body)
 }
 
-// An administrator takes a machine out of service on its page, and follows the result.
+// An administrator takes a machine out of service on the machine's page, and follows the result.
 func TestRequestsForMachines(t *testing.T) {
 	b := openTab(t)
 	w := newWorld(t)
@@ -58,7 +58,7 @@ func TestRequestsForMachines(t *testing.T) {
 		return n.Spec.Unschedulable
 	}
 
-	// The page names the jobs that a drain moves, and shows the result of a dry run.
+	// The page lists the jobs that a drain would move, and shows the result of a dry run.
 	b.signIn(w, "/machines?machine=gpu-1", "root")
 	b.press(".requests button", "Drain")
 	b.has("dialog .affected", "Jobs with tasks on this machine, which move elsewhere: 1")
@@ -73,7 +73,7 @@ func TestRequestsForMachines(t *testing.T) {
 	b.press("dialog button", "Close")
 	b.shows("!document.querySelector('dialog[open]')")
 
-	// A cordon, by the keyboard alone.
+	// A machine is cordoned with the keyboard alone.
 	b.run("document.querySelector('.drawer').focus()")
 	b.keys("c")
 	b.has("dialog h2", "Cordon gpu-1?")
@@ -85,7 +85,7 @@ func TestRequestsForMachines(t *testing.T) {
 	b.has(".requests .steps", "Succeeded")
 	b.has("tr[data-machine=gpu-1]", "cordoned")
 
-	// A request in its grace period is withdrawn.
+	// A request is canceled during its grace period.
 	b.press(".requests button", "Uncordon")
 	b.fill("dialog [name=reason]", "the fan is new")
 	b.fill("dialog [name=grace]", "3600")
@@ -99,7 +99,7 @@ func TestRequestsForMachines(t *testing.T) {
 	b.has(".steps", "canceled: not today (root)")
 	assert.True(t, cordoned())
 
-	// The list of machines has the same operations. Errors have their code and their request.
+	// The list of machines offers the same operations. An error is shown with its code and the id of its request.
 	b.press(".drawer button", "")
 	b.run("document.querySelector('tr[data-machine=gpu-2] [aria-haspopup]').click()")
 	b.press("[role=menuitem]", "Drain…")
@@ -111,7 +111,7 @@ func TestRequestsForMachines(t *testing.T) {
 	b.shows("/Request\\s+[A-Z0-9]{26}/.test(document.querySelector('dialog .problem').innerText)")
 	b.press("dialog button", "Cancel")
 
-	// The administration has all of them, and its address has the filters.
+	// The administration page lists all requests. Its address contains the filters.
 	b.do(chromedp.Navigate(w.URL + "/admin/actions"))
 	b.shows("document.querySelectorAll('.requested button.whole').length === 3")
 	b.has(".requested", "Canceled")
@@ -131,7 +131,7 @@ func TestRequestsForMachines(t *testing.T) {
 	b.shows("window.saved?.startsWith('name,operation,job,machine,') && window.saved.trim().split('\\r\\n').length === 4")
 	b.fine()
 
-	// Others aren't offered operations.
+	// The page doesn't offer operations to other users.
 	b = openTab(t)
 	b.signIn(w, "/machines?machine=gpu-1", "ann")
 	b.has(".drawer", "NVIDIA")

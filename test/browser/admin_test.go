@@ -31,7 +31,8 @@ import (
 	"github.com/openpai/paictl/pkg/services/state"
 )
 
-// judge responds for pai-scheduler: a change takes the guarantee of a job, and a change that deletes speech leaves a job inside.
+// judge responds in place of pai-scheduler. A change makes a job lose its guarantee. A change that deletes speech is reported to leave a job in
+// speech.
 func judge(w http.ResponseWriter, r *http.Request) {
 	text, _ := io.ReadAll(r.Body)
 	out := api.Validation{Valid: true,
@@ -44,7 +45,7 @@ func judge(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(out)
 }
 
-// administer adds an administrator, the configuration of virtual clusters, and the state of services.
+// administer adds an administrator, the configuration of virtual clusters, and the state of services to the world.
 func (w *world) administer() {
 	w.t.Helper()
 	w.Person("root", "administrators")
@@ -111,7 +112,7 @@ func (w *world) administer() {
 	require.NoError(w.t, err)
 }
 
-// signOut ends the session of the browser.
+// signOut signs out in the browser.
 func (b *tab) signOut() {
 	b.t.Helper()
 	b.run("document.querySelector('.person button').click()")
@@ -119,7 +120,7 @@ func (b *tab) signOut() {
 	b.shows(`document.querySelector('input[name="username"]')`)
 }
 
-// field returns the selector of a field with a label.
+// field returns the selector of the field with a label.
 func (b *tab) field(label string) string {
 	b.t.Helper()
 	b.has("label", label)
@@ -132,7 +133,7 @@ func TestAnAdministratorsDay(t *testing.T) {
 	w.administer()
 	s := store.New(w.cluster.Client)
 
-	// Other users see the server's error.
+	// Other users see the error of the server.
 	b.signIn(w, "/admin/people", "ann")
 	b.has(".problem", "ForbiddenUserError")
 	b.shows("!document.querySelector('.side').innerText.includes('Administration') && !document.querySelector('.people')")
@@ -141,7 +142,7 @@ func TestAnAdministratorsDay(t *testing.T) {
 	b.press(".side a", "Administration")
 	b.has(".people", "ann")
 
-	// A person gets a group. Someone else changes the person at the same time: nothing is lost.
+	// A person is added to a group. Another administrator changes the person at the same time, and neither change is lost.
 	b.fill(".search input", "vic")
 	b.shows("location.search === '?keyword=vic' && document.querySelectorAll('.people tbody tr').length === 1")
 	b.press(".people a", "vic")
@@ -161,14 +162,14 @@ func TestAnAdministratorsDay(t *testing.T) {
 	assert.ElementsMatch(t, []string{"vision", "speech"}, p.User.Spec.Groups)
 	assert.Equal(t, "vic@example.org", p.User.Spec.Email)
 
-	// Tokens end at once.
+	// Revoked tokens stop working immediately.
 	require.Equal(t, 200, w.Ask("GET", "/api/v3/whoami", w.tokens["vic"], "").Status)
 	b.press("button", "Revoke all")
 	b.press("dialog[open] button.primary", "Revoke")
 	b.has(".toast", "Revoked.")
 	w.Eventually("the token is revoked", func() bool { return w.Ask("GET", "/api/v3/whoami", w.tokens["vic"], "").Status == 401 })
 
-	// The server checks a new person. A command never has the password.
+	// The server checks a new person. The command that the page shows never contains the password.
 	name := fmt.Sprintf("eve-%d", time.Now().Unix())
 	b.do(chromedp.Navigate(w.URL + "/admin/people?add=true"))
 	b.fill(b.field("Name"), name)
@@ -185,7 +186,7 @@ func TestAnAdministratorsDay(t *testing.T) {
 	b.has(".people", "ann")
 	b.shows("!document.querySelector('.people').innerText.includes('" + name + "')")
 
-	// A group: a member is added, and its grants change.
+	// In a group, a member is added and the grants are changed.
 	b.press(".tabs a", "Groups")
 	b.press(".groups a", "vision")
 	b.fill(".add-member", "bob")
@@ -201,7 +202,8 @@ func TestAnAdministratorsDay(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []v1.VCGrant{{Name: "vision", SeeJobs: true}}, g.Spec.VirtualClusters)
 
-	// A virtual cluster: the preview names the jobs that lose their guarantee. A change applies to the revision of the preview.
+	// The preview of a change to a virtual cluster lists the jobs that would lose their guarantee. The change applies only to the revision that the
+	// preview has used.
 	b.press(".tabs a", "Virtual clusters")
 	b.press(".vc-table a", "vision")
 	b.fill(".form input[type=number]", "3")
@@ -222,7 +224,7 @@ func TestAnAdministratorsDay(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, [...]any{3, "root", "the new quarter"}, [...]any{r.Number, r.By, r.Message})
 
-	// One with jobs isn't deleted before the preview has named them.
+	// A virtual cluster with jobs can't be deleted until the preview has listed these jobs.
 	b.do(chromedp.Navigate(w.URL + "/admin/virtual-clusters/speech"))
 	b.press(".top button", "Delete")
 	b.shows("!document.querySelector('input[name=force]')")
@@ -236,7 +238,7 @@ func TestAnAdministratorsDay(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 4, r.Number)
 
-	// Services have their problems, and the commands to type.
+	// The page shows the problems of services, and the commands that repair them.
 	b.press(".tabs a", "Services")
 	b.has(".services", "grafana-dashboards")
 	b.press(".segments button", "Needs attention")
@@ -247,7 +249,7 @@ func TestAnAdministratorsDay(t *testing.T) {
 	b.press(".tabs a", "Alerts")
 	b.has(".problem", "NotImplementedError")
 
-	// The audit log has all changes.
+	// The audit page lists all changes.
 	const changed = "/api/v3/audit?kind=virtual-cluster&outcome=done"
 	w.Eventually("the records are kept", func() bool { return strings.Count(w.Ask("GET", changed, w.tokens["root"], "").Body, `"id":`) == 3 })
 	b.press(".tabs a", "Audit")
@@ -271,7 +273,7 @@ func TestAnAdministratorsDay(t *testing.T) {
 	b.fine()
 }
 
-// alertmanager serves alerts that fire, and keeps silences.
+// alertmanager runs a stand-in for Alertmanager, which serves firing alerts and stores silences. It returns the address.
 func alertmanager(t *testing.T) string {
 	t.Helper()
 	since := time.Now().Add(-40 * time.Minute).UTC().Format(time.RFC3339)
@@ -331,7 +333,7 @@ func TestAlertsOfTheCluster(t *testing.T) {
 	b.press(".segments button", "Critical")
 	b.shows("location.search === '?severity=critical' && document.querySelectorAll('.alerts tbody tr').length === 1")
 
-	// A silence begins with the labels of its alert, and says how many alerts it silences.
+	// A new silence has the labels of its alert as matchers. The dialog shows how many alerts it would silence.
 	b.press(".alerts button", "Silence")
 	b.shows("[...document.querySelectorAll('dialog .matcher')].map(e => [...e.querySelectorAll('input, select')].map(x => x.value).join('')).join() === 'alertname=NodeFilesystemUsage,node=gpu-7'")
 	b.has("dialog [role=status]", "Firing alerts that match now: 1")
@@ -353,7 +355,7 @@ func TestAlertsOfTheCluster(t *testing.T) {
 	b.has(".alerts", "Silenced")
 	b.shows("![...document.querySelectorAll('.alerts button')].some(e => e.innerText === 'Silence')")
 
-	// It is ended.
+	// The silence is ended.
 	b.run("[...document.querySelectorAll('.silences tr')].find(e => e.innerText.includes('gpu-[78]')).querySelector('button').click()")
 	b.has("dialog[open]", "node=~gpu-[78]")
 	b.press("dialog[open] button.primary", "End")
@@ -363,7 +365,7 @@ func TestAlertsOfTheCluster(t *testing.T) {
 	b.fine()
 }
 
-// TestPagesAndScreenshotsOfTheAdministration does what TestPagesAndTheirScreenshots does.
+// TestPagesAndScreenshotsOfTheAdministration is like TestPagesAndTheirScreenshots, for the pages of the administration.
 func TestPagesAndScreenshotsOfTheAdministration(t *testing.T) {
 	b := openTab(t)
 	w := newWorld(t, withAlerts(t))

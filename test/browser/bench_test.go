@@ -22,14 +22,14 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// largeMachines is how many machines the map of the benchmark has, with eight GPUs each.
+// largeMachines is the number of machines on the map in the benchmark. Each machine has eight GPUs.
 const largeMachines = 1000
 
-// liveJobs is how many jobs run in the list of the benchmark.
+// liveJobs is the number of running jobs in the benchmark.
 const liveJobs = 10_000
 
-// TestTenThousandLiveJobs prints figures of the list of jobs in a large cluster: the time until it can be used, its size, the time of a search, and the
-// time from a change of a job until the page shows it. It asserts none of them, because they depend on the machine.
+// TestTenThousandLiveJobs prints measurements of the list of jobs in a large cluster: the time until the list can be used, its size, the time for a
+// search, and the time from a change of a job until the page shows the change. It asserts no limits, because the measurements depend on the machine.
 func TestTenThousandLiveJobs(t *testing.T) {
 	tier.More(t, "a browser and 10,000 jobs")
 	if os.Getenv("PAICTL_BENCH") == "" {
@@ -65,7 +65,7 @@ func TestTenThousandLiveJobs(t *testing.T) {
 	b.fine()
 }
 
-// live makes n jobs of ann, live-0 and so on, which run: copies of one that she submits.
+// live creates n running jobs of ann, live-0 and so on. The jobs are copies of one job that she submits.
 func (w *world) live(n int) {
 	w.t.Helper()
 	w.submit("ann", "live-0", "speech", 1)
@@ -114,8 +114,9 @@ func (w *world) live(n int) {
 	require.NoError(w.t, group.Wait())
 }
 
-// TestTheMapOfAThousandMachines prints figures of the page of machines in a large cluster: the time until it can be used, its size, the time from a change of a machine until the page shows it, and the frames per second while the
-// pointer moves over the map. It asserts none of them, because they depend on the machine.
+// TestTheMapOfAThousandMachines prints measurements of the Machines page in a large cluster: the time until the page can be used, its size, the time
+// from a change of a machine until the page shows the change, and the frames per second while the pointer moves over the map. It asserts no limits,
+// because the measurements depend on the machine.
 func TestTheMapOfAThousandMachines(t *testing.T) {
 	tier.More(t, "a browser and 1,000 machines")
 	b := openTab(t)

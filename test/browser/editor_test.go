@@ -22,13 +22,13 @@ func (b *tab) ctrl(keys string) {
 	b.do(pressed(keys, chromedp.ModifierCtrl))
 }
 
-// keys types a text into the focused element.
+// keys types keys in the focused element.
 func (b *tab) keys(text string) {
 	b.t.Helper()
 	b.do(pressed(text, 0))
 }
 
-// pressed sends keys as a keyboard does: a key that a page handles types no character. chromedp.KeyEvent would type it.
+// pressed sends keys as a keyboard does. If a page handles a key, the key types no character; chromedp.KeyEvent would type it even then.
 func pressed(keys string, with chromedp.Modifier) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		for _, r := range keys {
@@ -56,21 +56,21 @@ func pressed(keys string, with chromedp.Modifier) chromedp.Action[chromedp.Void]
 	})
 }
 
-// jobFile opens a text as the person's file.
+// jobFile opens a text on the Submit page, like a file that the person chooses.
 func (b *tab) jobFile(text string) {
 	b.t.Helper()
 	quoted, _ := json.Marshal(text) // a text
 	b.run(fmt.Sprintf(`(() => { const d = new DataTransfer(), i = document.querySelector('.submit input[type=file]'); d.items.add(new File([%s], 'job.yaml')); i.files = d.files; i.dispatchEvent(new Event('change', {bubbles: true})) })()`, quoted))
 }
 
-// checks waits until the page has sent exactly this text to be checked.
+// checks waits until the page has sent exactly this text to the server's check.
 func (b *tab) checks(text string) {
 	b.t.Helper()
 	quoted, _ := json.Marshal(text) // a text
 	b.shows(fmt.Sprintf("window.checked === %s", quoted))
 }
 
-// remembers keeps the last text that the page sent to be checked.
+// remembers is a script that stores the last text that the page has sent to the server's check.
 const remembers = `(() => { const f = window.fetch; window.fetch = (a, o) => { if (String(a).includes('check=true')) window.checked = JSON.parse(o.body).text; return f(a, o) } })()`
 
 func TestTheEditorOfJobFiles(t *testing.T) {
@@ -86,7 +86,7 @@ func TestTheEditorOfJobFiles(t *testing.T) {
 		server.ServeHTTP(out, r)
 	})
 
-	// Only the page that has an editor loads it. Without it, the page has a plain field.
+	// Only pages with an editor load it. If the editor can't be loaded, the page shows a plain field.
 	broken.Store(true)
 	b.signIn(w, "/", "ann")
 	b.has("main", "My jobs")
@@ -106,7 +106,7 @@ func TestTheEditorOfJobFiles(t *testing.T) {
 	b.shows("document.querySelector('.cm-content') && !document.querySelector('textarea')")
 	b.run(remembers)
 
-	// A text that a person doesn't change stays identical, to the byte, and also after a change that is undone.
+	// If a person doesn't change a text, the text stays identical to the byte. The same is true after a change that is undone.
 	for _, text := range []string{
 		"name: a\r\ntype: job\r\n", "name: a\r\ntype: job", "name: a\r\ntype: job\nversion: 2\r", "\tname:\ta \n\n\n", "no end of line", "#\n\n", "#\r\n\r\n",
 		"name: <img src=x onerror=alert(1)> </textarea><script>alert(1)</script>\n# \u202egnp.exe \u0000\u001b[31m \u2028 é 👩‍🔬 \ufffd\n",
@@ -123,7 +123,7 @@ func TestTheEditorOfJobFiles(t *testing.T) {
 	}
 	b.shows("!document.querySelector('.cm-content img[src], .cm-content script')")
 
-	// The server's findings are at their line and column.
+	// The findings of the server are shown at their line and column.
 	b.jobFile(exampleFile + "wrong: true\n")
 	b.has(".verdict", "The server doesn't accept this job")
 	b.shows("document.querySelector('.cm-lint-marker-error') && document.querySelector('.cm-lintRange-error').textContent === 'wrong'")
@@ -132,7 +132,7 @@ func TestTheEditorOfJobFiles(t *testing.T) {
 	b.keys(kb.End + kb.Enter + "again")
 	b.has(".cm-content", "again")
 
-	// The schema completes keys, by their place, and values.
+	// The schema completes values, and the keys that are valid at a place.
 	const role = "prerequisites:\n  - name: py\n    type: dockerimage\n    uri: python\ntaskRoles:\n  worker:\n    instances: 1\n    "
 	complete := func(text, typed, offers string) {
 		b.jobFile(text)
@@ -162,7 +162,7 @@ func TestTheEditorOfJobFiles(t *testing.T) {
 	complete("extras:\n  hivedScheduler:\n    jobPriorityClass: ", "", "oppo")
 	b.keys(kb.Escape)
 
-	// Tab indents, and leaves the editor after Escape. Shortcuts of the pages aren't typed into it.
+	// The Tab key indents, and leaves the editor after Escape. The shortcuts of the pages aren't typed into the editor.
 	b.jobFile("a:\n")
 	b.checks("a:\n")
 	b.run("document.querySelector('.cm-content').focus()")
@@ -173,7 +173,7 @@ func TestTheEditorOfJobFiles(t *testing.T) {
 	b.shows("!document.activeElement.closest('.cm-editor')")
 	b.shows("location.pathname === '/submit'")
 
-	// Ctrl Enter submits.
+	// Ctrl+Enter submits the job.
 	b.jobFile(exampleFile)
 	b.has(".verdict", "The server accepts this job")
 	b.run("document.querySelector('.cm-content').focus()")

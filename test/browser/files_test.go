@@ -41,7 +41,7 @@ func TestFilesOfATask(t *testing.T) {
 	b.has(".files tr", "2.3 MiB")
 	b.has(".files tr", "→ model 10.pt")
 
-	// A click downloads a file, and the folder as an archive.
+	// A click downloads a file, or a folder as an archive.
 	b.press(".files a", "model 10.pt")
 	got := func(name string) []byte {
 		t.Helper()
@@ -57,7 +57,7 @@ func TestFilesOfATask(t *testing.T) {
 	b.press(".files .button", "Folder")
 	assert.Equal(t, []byte{0x1f, 0x8b}, got("ckpt.tar.gz")[:2])
 
-	// An upload goes into the folder that the page shows; it asks before it replaces a file.
+	// An upload is stored in the folder that the page shows. The page asks before it replaces a file.
 	send := func(name, text string) {
 		t.Helper()
 		file := filepath.Join(here, name)
@@ -80,7 +80,7 @@ func TestFilesOfATask(t *testing.T) {
 	b.shows("!document.querySelector('dialog[open]')")
 	w.Eventually("the file is replaced", func() bool { return in("conf.yaml") == "lr: 2" })
 
-	// The address is the place; a mistake is explained.
+	// The address of the page contains the folder. A wrong folder leads to an error message.
 	b.do(chromedp.Navigate(w.URL + "/jobs/ann/train?tab=files&path=nowhere"))
 	b.has(".problem", "there is no such file in the task")
 	b.fill(".files input[name=path]", "ckpt")

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Links, tags and logs are of other people: a command to copy must not run another one, a file must have no formula, and a log must not
-// take the browser's memory.
+// Links, tags and logs may come from other people. A command to copy must not run another command, a downloaded table must not contain formulas, and
+// a log must not exhaust the memory of the browser.
 func TestTextsOfOtherPeople(t *testing.T) {
 	b := openTab(t)
 	w := newWorld(t)

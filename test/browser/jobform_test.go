@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// form shows the job file as a form.
+// form switches from the job file to the form.
 func (b *tab) form() {
 	b.t.Helper()
 	b.press(".segments button", "Form")
@@ -21,8 +21,8 @@ var (
 	instancesLine = regexp.MustCompile(`(?m)^(  ([\w-]+):(?:\n    .*)*?\n    instances: )(\d+)`)
 )
 
-// Each of our examples stays identical, to the byte, while the form shows it. A change edits one line, and changing it back restores the same
-// bytes.
+// While the form shows one of our examples, the text of the example stays identical to the byte. A change in the form edits one line, and the
+// opposite change restores the same bytes.
 func TestExamplesInTheFormOfAJob(t *testing.T) {
 	b := openTab(t)
 	w := newWorld(t)
@@ -111,7 +111,7 @@ func TestAFormOfAWholeJob(t *testing.T) {
 	b.form()
 	b.shows("document.querySelector('.job-form')")
 	text := wholeJob
-	// becomes expects that the last change of the form replaced only these texts.
+	// becomes expects that the last change in the form replaced exactly these texts.
 	becomes := func(pairs ...string) {
 		b.t.Helper()
 		for i := 0; i < len(pairs); i += 2 {
@@ -156,7 +156,7 @@ func TestAFormOfAWholeJob(t *testing.T) {
 	set("extras.mine.of", "a\nb\nc")
 	becomes("[a, b]", "[a, b, c]")
 
-	// An empty field removes its line once the person leaves it.
+	// If a field is emptied, its line is removed when the person leaves the field.
 	set("jobRetryCount", "")
 	b.shows("document.querySelector(" + quote(field("jobRetryCount")) + ").value === ''")
 	leave("jobRetryCount")
@@ -165,13 +165,13 @@ func TestAFormOfAWholeJob(t *testing.T) {
 	leave("taskRoles.worker.completion.minFailedInstances")
 	becomes("    completion:\n      minFailedInstances: -1\n", "")
 
-	// A new name of a role or a prerequisite changes its references.
+	// If a role or a prerequisite gets a new name, the references to it are changed, too.
 	set("taskRoles.worker", "trainer")
 	becomes("  worker:\n    instances", "  trainer:\n    instances", "{worker: {pre", "{trainer: {pre", "worker: {sku", "trainer: {sku", "taskroles: [worker]", "taskroles: [trainer]")
 	set("prerequisites.0.name", "py")
 	becomes("{name: image,", "{name: py,", "dockerImage: image", "dockerImage: py")
 
-	// Parts are added and removed.
+	// Parts of the job are added and removed.
 	b.press(".job-form button", "Add a parameter")
 	becomes("    uri: 'http://example.org/x'\n", "    uri: 'http://example.org/x'\nparameters:\n  name1: value\n")
 	set("parameters.name1", "it's")
@@ -192,7 +192,7 @@ func TestAFormOfAWholeJob(t *testing.T) {
 	b.run("document.querySelector('.job-form [aria-label=\"Remove code\"]').click()")
 	becomes("  - name: code   # by hand\n    type: script\n    uri: 'http://example.org/x'\n", "")
 
-	// The document has it all, and its undo takes the form's changes back.
+	// The document contains all changes. Undo in the document reverts the changes of the form.
 	b.press(".segments button", "Document")
 	b.has(".cm-content", "whole-2")
 	b.shows("!document.querySelector('.job-form')")
@@ -202,7 +202,7 @@ func TestAFormOfAWholeJob(t *testing.T) {
 	b.fine()
 }
 
-// A document that the form can't read is shown as text, and for a part that the form can't change, the form leads to the text.
+// If the form can't read a document, the page shows the document as text. For a part that the form can't change, the form links to the text.
 func TestDocumentsThatAFormCannotShow(t *testing.T) {
 	b := openTab(t)
 	w := newWorld(t)

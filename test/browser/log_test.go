@@ -18,7 +18,8 @@ import (
 	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
-// The log of a task is larger than the page: a person pages through it, searches all of it, follows its end, and sends a link to a line.
+// The log of a task is larger than the page can hold. A person scrolls through the log, searches all of it, follows its end, and sends a link to a
+// line.
 func TestTheLogOfATaskByPosition(t *testing.T) {
 	b := openTab(t)
 	m := logstoretest.New(t)
@@ -57,18 +58,18 @@ func TestTheLogOfATaskByPosition(t *testing.T) {
 	}
 	b.shows(visible("line 20000."))
 
-	// A truncated line is shown when the user asks for the whole line.
+	// A long line is truncated until the user asks for the whole line.
 	b.shows("!document.querySelector('.screen').innerText.includes('the end of a long line')")
 	b.press(".screen .l button", "Show all of this line")
 	b.has(".screen", "the end of a long line")
 	b.press(".to-end", "Follow")
 	b.shows(visible("line 20000."))
 
-	// Its end is live.
+	// The end of the log is live.
 	m.Print(uid, begun.Add(lines*time.Second), "this line is new")
 	b.shows(visible("this line is new"))
 
-	// Lines before it are loaded as the person scrolls up, and others leave the page.
+	// When the person scrolls up, earlier lines are loaded and later lines are removed from the page.
 	for _, n := range []int{19_000, 17_000, 14_500} {
 		for range 40 {
 			if script[bool](t, b.ctx, fmt.Sprintf("document.querySelector('.screen').innerText.includes('line %d.')", n)) {
@@ -85,7 +86,7 @@ func TestTheLogOfATaskByPosition(t *testing.T) {
 	b.press(".to-end", "Follow")
 	b.shows(visible("this line is new"))
 
-	// The search is through all of the log.
+	// The search covers the whole log.
 	b.press(".places button", "Start")
 	b.shows(visible("line 1."))
 	b.do(chromedp.SendKeys(chromedp.CSS(".logs .search input"), "[needle]"))
@@ -101,7 +102,7 @@ func TestTheLogOfATaskByPosition(t *testing.T) {
 	b.run("document.querySelector('.logs button[aria-pressed]').click()")
 	b.has(".hits", "1 of 2")
 
-	// A link leads to a line.
+	// A link with a position leads to a line.
 	b.run("[...document.querySelectorAll('.screen .l')].find(l => l.innerText.includes('line 14990.') || l.innerText.includes('line 124.')).querySelector('a').click()")
 	b.shows("new URLSearchParams(location.search).get('at')")
 	b.shows("document.querySelector('.screen .linked')")
@@ -119,7 +120,7 @@ func TestTheLogOfATaskByPosition(t *testing.T) {
 	b.fill(".places input", "2026-11-30T08:46:40") // 10,000 s later
 	b.shows("document.querySelector('.screen .linked')?.innerText.includes('line 10001.')")
 
-	// Links that lead nowhere say so.
+	// A link to a line that doesn't exist leads to an error message.
 	b.do(chromedp.Navigate(w.URL + "/jobs/bob/train?tab=logs&at=00000000.7"))
 	b.has(".problem", "LogGoneError")
 	b.do(chromedp.Navigate(w.URL + "/jobs/bob/train?tab=logs&at=-1"))

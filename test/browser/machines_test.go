@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// The map names only jobs that the person may see, and the page follows the cluster.
+// The map contains the names of only those jobs that the person may see. The page is updated when the cluster changes.
 func TestTheMapOfTheGPUs(t *testing.T) {
 	tier.More(t, "a browser")
 	b := openTab(t)

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
-// open starts a browser that trusts the servers of tests, until the test ends.
+// open starts a browser that trusts the servers of tests. The browser runs until the test ends.
 func open(t *testing.T) context.Context {
 	t.Helper()
 	tier.More(t, "a browser")
@@ -36,7 +36,7 @@ func open(t *testing.T) context.Context {
 	return ctx
 }
 
-// script returns the result of a script in the page that the browser shows.
+// script runs a script in the page that the browser shows, and returns the result.
 func script[T any](t *testing.T, ctx context.Context, text string) T {
 	t.Helper()
 	out, err := chromedp.Run(ctx, chromedp.Evaluate[T](text, chromedp.EvalAwaitPromise))

@@ -18,8 +18,8 @@ import (
 
 var framework = regexp.MustCompile(`pod=~"([0-9a-f]+)-\(?(\w+)`)
 
-// prometheus responds to queries with curves, in the format of Prometheus' own responses: GPUs that are idle most of the time while the processors
-// of their tasks are full.
+// prometheus responds in place of Prometheus. The responses contain curves of GPUs that are idle most of the time while the processors of their
+// tasks are busy.
 func prometheus(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/api/v1/query_range" { // the status asks for the present use
 		fmt.Fprint(w, `{"status":"success","data":{"resultType":"vector","result":[]}}`)
@@ -97,7 +97,7 @@ func prometheus(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"status":"success","data":{"resultType":"matrix","result":[%s]}}`, strings.Join(all, ","))
 }
 
-// measured lets a server ask a Prometheus.
+// measured returns an option that connects a server to a stand-in for Prometheus.
 func measured(t *testing.T) func(*servertest.Options) {
 	t.Helper()
 	service := httptest.NewServer(http.HandlerFunc(prometheus))
@@ -122,13 +122,13 @@ func TestUseOverTime(t *testing.T) {
 	b.shows("document.querySelectorAll('.plot canvas').length === document.querySelectorAll('.plot').length && document.querySelectorAll('.plot').length === 9")
 	b.shows("document.querySelectorAll('.plot')[0].querySelectorAll('.lines li').length === 8")
 	b.has(".plot:nth-child(4)", "Lowest of 8") // processors: more tasks than lines
-	// The style sheet of the charts is applied, and the browser blocked nothing.
+	// The style sheet of the charts is applied, so the browser hasn't blocked it.
 	b.shows("getComputedStyle(document.querySelector('.u-wrap')).position === 'relative' && document.querySelector('.uplot').clientHeight === 150")
 	b.run("document.querySelector('.metrics details summary').click()")
 	b.has(".metrics details table", "Worker_1[0] GPU 0")
 	b.shows("document.querySelector('.metrics details tbody tr').innerText.includes('%')")
 
-	// A value at the pointer.
+	// The chart shows the value at the pointer.
 	b.run("(over => { const at = over.getBoundingClientRect(); over.dispatchEvent(new MouseEvent('mouseenter', {clientX: at.x + 5, clientY: at.y + 5})); over.dispatchEvent(new MouseEvent('mousemove', {clientX: at.x + at.width / 2, clientY: at.y + 5, bubbles: true})) })(document.querySelector('.plot .u-over'))")
 	b.shows("document.querySelector('.plot figcaption .faint')")
 
@@ -165,7 +165,7 @@ func TestWithoutPrometheusTheChartsSaySo(t *testing.T) {
 	b.has(".metrics .problem", "paictl service")
 }
 
-// The pages with charts, examined by axe-core; see TestPagesAndTheirScreenshots.
+// This test examines the pages with charts with axe-core; see TestPagesAndTheirScreenshots.
 func TestChartsAndTheirScreenshots(t *testing.T) {
 	b := openTab(t)
 	w := newWorld(t, measured(t))

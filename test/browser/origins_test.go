@@ -20,7 +20,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/settings"
 )
 
-// planted is a script that someone put into a page of a proxied service, such as a dashboard.
+// planted is a script that an attacker has put into a page of a proxied service, such as a dashboard.
 //
 //go:embed testdata/planted.js
 var planted string
@@ -80,11 +80,11 @@ func TestAScriptInAProxiedPageGetsNoAnswerFromTheAPI(t *testing.T) {
 		assert.NotContains(t, line, "pai-", "the service gets no cookie of the server")
 	}
 
-	// The session is unchanged, and the server's own page gets the response.
+	// The script hasn't changed the session, and the server's own page still gets responses.
 	require.NoError(t, chromedp.Do(ctx, chromedp.Navigate(s.URL+"/sign-in"), chromedp.WaitVisible(chromedp.CSS("#out"))))
 	assert.Equal(t, "browser-wilma", script[string](t, ctx, `fetch("/api/v3/whoami").then(r => r.json()).then(a => a.name)`))
 
-	// Nor can it begin a session for the person, after this one has ended.
+	// After the person has signed out, the script can't begin another session for the person either.
 	require.Equal(t, 200, script[int](t, ctx, `fetch("/api/v3/session", {method: "DELETE"}).then(r => r.status)`))
 	token := s.SignIn("browser-wilma")
 	require.NoError(t, chromedp.Do(ctx, chromedp.Navigate(s.ProxyURL+"/nowhere")))

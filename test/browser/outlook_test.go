@@ -42,7 +42,7 @@ func TestWhatAPersonWritesIsKept(t *testing.T) {
 	b.shows("Object.keys(sessionStorage).length === 0") // the person has changed nothing
 	b.run(remembers)
 
-	// A secret of a field is in the text that is sent, and one of the file is masked in the browser's storage.
+	// A secret that is typed into a field becomes part of the text that is sent. In the browser's storage, secrets of the file are masked.
 	b.jobFile(tuning + "secrets:\n  token:\n  other: very-secret\n")
 	b.fill(`input[name="secret-token"]`, "typed-secret")
 	b.checks(tuning + "secrets:\n  token: typed-secret\n  other: very-secret\n")
@@ -50,7 +50,7 @@ func TestWhatAPersonWritesIsKept(t *testing.T) {
 	stored := "/(typed|very)-secret/.test(JSON.stringify(sessionStorage) + JSON.stringify(localStorage) + location.href)"
 	b.shows("!" + stored)
 
-	// Other pages, and back.
+	// The person visits other pages and returns.
 	b.press(".side a", "Jobs")
 	b.shows("location.pathname === '/jobs'")
 	b.run("history.back()")
@@ -61,7 +61,7 @@ func TestWhatAPersonWritesIsKept(t *testing.T) {
 	b.run("history.back()")
 	b.has(".cm-content", "very-secret")
 
-	// After a reload, secrets are masked, and everything else is unchanged.
+	// After a reload, the secrets are masked, and all other text is unchanged.
 	b.leaves()
 	b.do(chromedp.Navigate(w.URL+"/jobs"), chromedp.Navigate(w.URL+at))
 	b.has(".note", "This is what you wrote here before.")
@@ -72,7 +72,7 @@ func TestWhatAPersonWritesIsKept(t *testing.T) {
 	b.shows("document.querySelector('.cm-content').innerText.includes('finetune') && !document.querySelector('.cm-content').innerText.includes('******')")
 	b.shows("!document.querySelector('.note')")
 
-	// No draft is left after the sign-out.
+	// After the person has signed out, no draft remains in the browser.
 	b.jobFile(tuning + "# mine\n")
 	b.shows("Object.keys(sessionStorage).length === 1")
 	b.signOut()
@@ -80,7 +80,7 @@ func TestWhatAPersonWritesIsKept(t *testing.T) {
 	b.fine()
 }
 
-// leaves agrees whenever the browser asks whether to leave a page.
+// leaves confirms each dialog in which the browser asks whether to leave a page.
 func (b *tab) leaves() {
 	dialogs := chromedp.Events(b.ctx, page.JavascriptDialogOpening)
 	go func() {
@@ -93,7 +93,7 @@ func (b *tab) leaves() {
 	}()
 }
 
-// claim makes a storage until the end of the test.
+// claim creates a storage that exists until the test ends.
 func (w *world) claim(name string) {
 	w.t.Helper()
 	claims := w.cluster.Client.CoreV1().PersistentVolumeClaims(kube.JobNamespace)

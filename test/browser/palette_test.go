@@ -7,7 +7,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// A person finds a job by a few letters, changes it, and is notified when it ends.
+// A person finds a job with a few letters, changes the job, and is notified when it ends.
 func TestThePaletteNotificationsAndChangesOfAJob(t *testing.T) {
 	b := openTab(t)
 	w := newWorld(t)
@@ -35,7 +35,7 @@ func TestThePaletteNotificationsAndChangesOfAJob(t *testing.T) {
 	b.has("dialog[open] .problem", "gang")
 	b.press("dialog[open] button", "Cancel")
 
-	// The browser of the test has no notifications.
+	// The test's browser doesn't support notifications, so the script simulates them.
 	b.do(chromedp.Navigate(w.URL + "/"))
 	b.has(".jobs", "train-bert")
 	b.run("window.Notification = class { constructor(title, o) { window.told = title + ': ' + o.body } static permission = 'granted'; static requestPermission = async () => 'granted' }")

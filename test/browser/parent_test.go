@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A copy of a job shows the job that it was cloned from, and which lines were changed.
+// The page of a copied job shows the job that it was cloned from, and the lines that were changed.
 func TestTheChangesOfACopy(t *testing.T) {
 	b := openTab(t)
 	w := newWorld(t)
@@ -34,7 +34,7 @@ func TestTheChangesOfACopy(t *testing.T) {
 	b.shows("location.pathname === '/jobs/bob/from-the-editor'")
 	b.shows("!document.querySelector('.parent')")
 
-	// A copy of a copy, without a change except for its name.
+	// A copy is copied again, and only its name is changed.
 	b.do(chromedp.Navigate(w.URL + "/submit?clone=ann/second-run"))
 	b.has(".verdict", "The server accepts this job")
 	b.press(".top .primary", "Submit job")
@@ -43,7 +43,7 @@ func TestTheChangesOfACopy(t *testing.T) {
 	b.shows("document.querySelectorAll('.diff ins').length === 1 && document.querySelectorAll('.diff del').length === 1")
 	b.fine()
 
-	// Someone who doesn't see the jobs of speech doesn't see the copy.
+	// A person who may not see the jobs of speech doesn't see the copy.
 	b = openTab(t)
 	b.signIn(w, "/jobs/ann/second-run?tab=config", "vic")
 	b.has(".problem", "NoJobError")

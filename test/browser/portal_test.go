@@ -21,12 +21,12 @@ import (
 	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
-// tab is a tab of Chromium, and the messages of its console.
+// tab is a tab of Chromium, with the messages on its console.
 type tab struct {
 	t   *testing.T
 	ctx context.Context
 	mu  sync.Mutex
-	// said are the errors and warnings of the browser's console, such as violations of the content security policy.
+	// said lists the errors and warnings on the console of the browser, such as violations of the content security policy.
 	said []string
 }
 
@@ -56,7 +56,7 @@ func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	require.NoError(b.t, chromedp.Do(ctx, steps...))
 }
 
-// shows waits until an expression of JavaScript is true.
+// shows waits until a JavaScript expression is true.
 func (b *tab) shows(expression string) {
 	b.t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
@@ -77,27 +77,27 @@ func (b *tab) shows(expression string) {
 	}
 }
 
-// has waits until an element has a text.
+// has waits until an element that matches a selector contains a text.
 func (b *tab) has(selector, text string) {
 	b.t.Helper()
 	b.shows(fmt.Sprintf("[...document.querySelectorAll(%q)].some(e => e.innerText.includes(%q))", selector, text))
 }
 
-// press clicks the first element of a selector that has a text.
+// press clicks the first element that matches a selector and contains a text.
 func (b *tab) press(selector, text string) {
 	b.t.Helper()
 	b.has(selector, text)
 	b.run(fmt.Sprintf("[...document.querySelectorAll(%q)].find(e => e.innerText.includes(%q)).click()", selector, text))
 }
 
-// run evaluates a statement of JavaScript.
+// run runs a JavaScript statement.
 func (b *tab) run(statement string) {
 	b.t.Helper()
 	_, err := chromedp.Run(b.ctx, chromedp.Evaluate[any]("void ("+statement+")"))
 	require.NoError(b.t, err)
 }
 
-// fill replaces the text of a field, as typing does, or chooses the option of a list once it exists.
+// fill replaces the text of a field as if a person types. In a list, it selects an option once the option exists.
 func (b *tab) fill(selector, text string) {
 	b.t.Helper()
 	b.shows(fmt.Sprintf("(e => e && (!e.options || [...e.options].some(o => o.value === %q)))(document.querySelector(%q))", text, selector))
@@ -112,7 +112,7 @@ func (b *tab) console() []string {
 	return append([]string{}, b.said...)
 }
 
-// signIn opens a page, and signs a person in before the page is shown.
+// signIn opens a page, signs in a person on the sign-in page, and waits until the page is shown.
 func (b *tab) signIn(w *world, page, name string) {
 	b.t.Helper()
 	b.do(chromedp.Navigate(w.URL+page), chromedp.WaitVisible(chromedp.CSS(`input[name="username"]`)),
@@ -130,13 +130,13 @@ func TestAResearchersDay(t *testing.T) {
 	b.shows("location.pathname + location.search === '/jobs?state=failed'")
 	b.shows("document.querySelectorAll('.jobs tbody tr').length === 1")
 
-	// The first page has the jobs of its person, and the free GPUs.
+	// The first page shows the jobs of the person, and the free GPUs.
 	b.press(".side a", "Home")
 	b.has(".jobs", "wav2vec-large-960h")
 	b.has(".vc", "22 free")
 	b.shows("!document.querySelector('.jobs').innerText.includes('conformer-s')")
 
-	// The list follows the server, and its address has its filters.
+	// The list follows changes on the server. The filters of the list are in its address.
 	b.press(".side a", "Jobs")
 	b.has(".jobs", "conformer-s")
 	b.shows("document.querySelectorAll('.jobs tbody tr').length === 46")
@@ -148,7 +148,7 @@ func TestAResearchersDay(t *testing.T) {
 	b.press(".top button", "CSV")
 	b.shows("window.saved?.startsWith('name,user,state,') && window.saved.includes('\\r\\nwhisper-finetune,ann,failed,speech,') && !window.saved.includes(',bob,')")
 
-	// A lost connection is shown. The list then continues without the changes in between being missed.
+	// The page shows that the connection was lost. After that, the list contains the changes that happened during the interruption.
 	w.away.Store(true)
 	w.TLS.CloseClientConnections()
 	b.has(".lost", "Not live")
@@ -162,7 +162,7 @@ func TestAResearchersDay(t *testing.T) {
 	b.do(chromedp.KeyEvent(kb.Escape), chromedp.KeyEvent("j"))
 	b.shows("document.querySelector('.jobs tr.chosen')")
 
-	// Its job explains why it is in its state. Its log is live, and is never markup.
+	// The page of a job explains the job's state. The log is live, and the page never treats it as HTML.
 	b.do(chromedp.KeyEvent(kb.Enter))
 	b.has(".why .sentence", "It has run for 42m")
 	b.has(".tasks", "Worker_1[7]")
@@ -182,7 +182,7 @@ func TestAResearchersDay(t *testing.T) {
 	b.do(chromedp.SendKeys(chromedp.CSS(".logs .search input"), "not bold"))
 	b.shows("document.querySelectorAll('.screen mark').length === 1 && document.querySelector('.hits').innerText === '1 of 1'")
 
-	// It asks before it stops a job.
+	// The page asks for confirmation before it stops a job.
 	b.press(".actions button", "Stop")
 	b.has("dialog[open]", "Stop wav2vec-large-960h?")
 	b.press("dialog[open] button", "Cancel")
@@ -192,20 +192,20 @@ func TestAResearchersDay(t *testing.T) {
 	b.has(".top .state", "Stopping")
 	assert.Equal(t, true, w.Ask("GET", "/api/v3/jobs/ann/wav2vec-large-960h/brief", w.tokens["ann"], "").JSON()["stopAsked"])
 
-	// Operations that the server doesn't allow aren't offered.
+	// The page doesn't offer operations that the server doesn't allow.
 	b.do(chromedp.Navigate(w.URL + "/job-detail.html?username=bob&jobName=conformer-s"))
 	b.has(".why .sentence", "It has run for 42m")
 	b.shows("location.pathname === '/jobs/bob/conformer-s'")
 	b.has(".actions", "Clone")
 	b.shows("!document.querySelector('.actions').innerText.includes('Stop')")
 
-	// Errors have the server's sentence, code and request.
+	// An error is shown with the server's message, its code and the id of the request.
 	b.do(chromedp.Navigate(w.URL + "/jobs/ann/nothing"))
 	b.has(".problem", "Job ann~nothing is not found.")
 	b.has(".problem", "NoJobError")
 	b.shows("/Request\\s+[A-Z0-9]{26}/.test(document.querySelector('.problem').innerText)")
 
-	// A job file is checked while it is written, and a copy of a job differs only in its name.
+	// A job file is checked while the person writes it. A copy of a job differs from the job only in its name.
 	b.do(chromedp.Navigate(w.URL + "/submit?clone=bob/conformer-s"))
 	b.has(".cm-content", "taskRoles")
 	b.shows("!/^name: conformer-s$/m.test(document.querySelector('.cm-content').innerText)")
@@ -223,7 +223,7 @@ func TestAResearchersDay(t *testing.T) {
 	b.shows("/^\\/jobs\\/ann\\//.test(location.pathname)")
 	b.has(".top .state", "Waiting")
 
-	// Phones have no line that is wider than the screen.
+	// On a phone, no line is wider than the screen.
 	b.do(chromedp.EmulateViewport(390, 844))
 	for _, page := range []string{"/", "/jobs", "/jobs/ann/whisper-finetune", "/jobs/bob/conformer-s?tab=logs", "/jobs/ann/tokenize?tab=events", "/submit"} {
 		b.do(chromedp.Navigate(w.URL + page))
@@ -233,7 +233,7 @@ func TestAResearchersDay(t *testing.T) {
 	b.fine()
 }
 
-// fine asserts that the console has no errors. The browser also logs there that a response had an error status, which pages expect.
+// fine asserts that the console contains no errors. It ignores messages about error statuses of responses, because pages expect such responses.
 func (b *tab) fine() {
 	b.t.Helper()
 	for _, m := range b.console() {
@@ -243,7 +243,7 @@ func (b *tab) fine() {
 	}
 }
 
-// A site may have one address for several programs: a proxy then removes a path before it asks the server.
+// A site may use one address for several programs. A proxy then removes a prefix from the path before it forwards the request to the server.
 func TestThePortalWorksBelowAPath(t *testing.T) {
 	b := openTab(t)
 	w := newWorld(t)

@@ -29,7 +29,7 @@ func TestProfile(t *testing.T) {
 	b.has(".who", "Pia <b>P</b>")
 	assert.Equal(t, "pia@example.org", w.Ask("GET", "/api/v3/users/pia", w.tokens["pia"], "").JSON()["email"])
 
-	// Only public keys are sent.
+	// The page sends only public keys to the server.
 	for text, want := range map[string]string{
 		"-----BEGIN OPENSSH PRIVATE KEY-----\nb3Blbn": "This is a private key",
 		"ann@laptop":                 "begins with its type",
@@ -51,7 +51,7 @@ func TestProfile(t *testing.T) {
 	b.press("dialog[open] button.primary", "Delete")
 	b.has(".panel", "No keys yet")
 
-	// A token is shown once, works, and ends when it is revoked.
+	// A new token is shown once. It works until it is revoked.
 	b.fill(`input[name="label"]`, "nightly")
 	b.press(".panel button", "Create token")
 	b.shows("document.querySelector('.made code')?.innerText.length > 20")
@@ -68,7 +68,7 @@ func TestProfile(t *testing.T) {
 	b.has(".rows", "this session")
 	b.narrow(w, "/profile")
 
-	// A wrong password is rejected with the server's sentence. A new password ends the session.
+	// For a wrong password, the page shows the server's message. A new password ends the session.
 	b.fill(`input[name="old"]`, "wrong")
 	b.fill(`input[name="new"]`, "another horse battery")
 	b.fill(`input[name="again"]`, "another horse")

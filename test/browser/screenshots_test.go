@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPagesAndTheirScreenshots shows all pages: light, dark, and on a phone. axe-core must find no serious fault on any page. If PAICTL_SCREENSHOTS
-// names a folder, the test writes pictures into it.
+// TestPagesAndTheirScreenshots opens all pages in the light and the dark color scheme, and on a phone. axe-core must find no serious problem on any
+// page. If PAICTL_SCREENSHOTS names a folder, the test writes screenshots to the folder.
 func TestPagesAndTheirScreenshots(t *testing.T) {
 	b := openTab(t)
 	w := newWorld(t)
@@ -53,7 +53,7 @@ func TestPagesAndTheirScreenshots(t *testing.T) {
 	}
 }
 
-// copied makes a job of ann that is a copy of another one.
+// copied creates a job of ann that is a copy of another job.
 func (w *world) copied() {
 	w.t.Helper()
 	submit := func(text string) {
@@ -71,8 +71,8 @@ func (w *world) copied() {
 	}, `,"clonedFrom":{"job":"ann/whole"}`))
 }
 
-// pictures examines a page, and writes pictures of it: light, dark, and on a phone. The page first shows one text, then the script does runs, and
-// then the page shows the texts of after.
+// pictures examines a page, and writes screenshots in the light and the dark color scheme, and on a phone. It waits until the expression shows is
+// true, runs the script does, and then waits until each of the expressions in after is true.
 func (b *tab) pictures(w *world, name, path, shows, does string, after ...string) {
 	b.t.Helper()
 	folder, axe := os.Getenv("PAICTL_SCREENSHOTS"), axeCore(b.t)
@@ -101,7 +101,7 @@ func (b *tab) pictures(w *world, name, path, shows, does string, after ...string
 	}
 }
 
-// axeCore returns the program that finds faults of accessibility, or "" if it can't be fetched here.
+// axeCore returns the script of axe-core, which finds accessibility problems. It returns "" if the script can't be downloaded.
 func axeCore(t *testing.T) string {
 	t.Helper()
 	const folder = "../../pkg/portal/web/node_modules/axe-core"
@@ -114,7 +114,7 @@ func axeCore(t *testing.T) string {
 	return string(text)
 }
 
-// accessible asserts that axe-core finds no serious fault in the page.
+// accessible asserts that axe-core finds no serious problem on the page.
 func (b *tab) accessible(axe, page string) {
 	b.t.Helper()
 	_, err := chromedp.Run(b.ctx, chromedp.Evaluate[any](axe+";void 0"))
@@ -123,7 +123,7 @@ func (b *tab) accessible(axe, page string) {
 	assert.Empty(b.t, found, page)
 }
 
-// prefers sets the colours that the system prefers.
+// prefers sets the color scheme that the operating system prefers.
 func prefers(scheme string) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
-// tuning is the job file of a template, with comments and quotes that a change must keep.
+// tuning is the job file of a template. It contains comments and quotes that a change must preserve.
 const tuning = `# Fine-tunes a model on one machine.
 protocolVersion: 2
 name: finetune
@@ -36,7 +36,7 @@ taskRoles:
 defaults: {virtualCluster: speech}
 `
 
-// template adds a template of a person, and returns its id.
+// template adds a template as a person, and returns the template's id.
 func (w *world) template(author string, spec *v1.TemplateSpec) string {
 	w.t.Helper()
 	spec.Author, spec.Type = author, "template"
@@ -47,7 +47,7 @@ func (w *world) template(author string, spec *v1.TemplateSpec) string {
 	return a.JSON()["id"].(string)
 }
 
-// templates makes the templates of a team, and returns the ids by name.
+// templates creates the templates of a team, and returns their ids by name.
 func (w *world) templates() map[string]string {
 	w.t.Helper()
 	w.Group("browser-administrators", func(g *v1.GroupSpec) { g.Administrator = true })
@@ -76,13 +76,13 @@ func TestTemplates(t *testing.T) {
 	b := openTab(t)
 	w := newWorld(t)
 
-	// Without templates, the page says how to make one.
+	// If there are no templates, the page explains how to create one.
 	b.signIn(w, "/templates", "ann")
 	b.has(".empty", "Save a job file as a template")
 	ids := w.templates()
 	bert := "/templates/" + ids["Fine-tune BERT"]
 
-	// The address has search, view and tag.
+	// The address of the page contains the search text, the view and the tag.
 	b.do(chromedp.Navigate(w.URL + "/templates"))
 	b.shows("document.querySelectorAll('.template').length === 5 && document.querySelector('.template a').innerText === 'PyTorch DDP'")
 	for view, want := range map[string]string{"Mine": "wav2vec (large)", "Official": "PyTorch DDP,Hello", "Starred": "PyTorch DDP,Fine-tune BERT"} {
@@ -98,7 +98,7 @@ func TestTemplates(t *testing.T) {
 	b.do(chromedp.Navigate(w.URL + "/templates?keyword=nothing"))
 	b.has(".empty", "No template matches")
 
-	// A template is text, never markup. A star counts once.
+	// A page shows a template as text, never as HTML. A star of the same person counts only once.
 	b.do(chromedp.Navigate(w.URL + bert))
 	b.has(".description", "<b>not bold</b>")
 	b.has(".facts", "speech")
@@ -108,7 +108,7 @@ func TestTemplates(t *testing.T) {
 	b.press(".actions .star", "0")
 	b.shows("document.querySelector('.actions .star[aria-pressed=true]').innerText.trim() === '1'")
 
-	// Values of parameters change the file in place, and are part of the address.
+	// The values of parameters replace the values in the file, and are part of the address.
 	b.fill(`input[name="model"]`, "bert-large: uncased")
 	b.fill(`input[name="lr"]`, "1e-5")
 	b.fill(`input[name="data dir"]`, "/data/it's")
@@ -119,7 +119,7 @@ func TestTemplates(t *testing.T) {
 	b.shows(`window.copied === "paictl job submit --template 'bob/Fine-tune BERT' --set 'model=bert-large: uncased' --set lr=1e-5 --set 'data dir=/data/it'\\''s'"`)
 	b.shows("!document.querySelector('.menu-list')")
 
-	// Use opens that file on the Submit page, where the form continues. The submission counts.
+	// The Use button opens the file on the Submit page, where the form can be completed. The submission counts as a use of the template.
 	w.submit("ann", "finetune", "speech", 1) // the name is used
 	b.run(remembers)
 	b.press(".actions a.primary", "Use")
@@ -134,7 +134,7 @@ func TestTemplates(t *testing.T) {
 		return w.Ask("GET", "/api/v3"+bert, w.tokens["ann"], "").JSON()["uses"] == 1.0
 	})
 
-	// A job becomes a template, whose author changes and removes it.
+	// A job is saved as a template. Its author changes and removes the template.
 	b.menu("Save as template")
 	b.shows("document.querySelector('[name=job]')?.value.includes('lr: 0.5')")
 	b.fill(`input[name="name"]`, "Fine-tune fast")
@@ -159,7 +159,7 @@ func TestTemplates(t *testing.T) {
 	b.press("dialog[open] button.primary", "Delete")
 	b.shows("location.pathname === '/templates' && document.querySelectorAll('.template').length === 5")
 
-	// The job file of the Submit page can be saved as a template, too. Its secrets are masked, and the form says so.
+	// The job file of the Submit page can be saved as a template, too. Its secrets are masked, and the form explains that.
 	b.do(chromedp.Navigate(w.URL + "/submit"))
 	b.shows("document.querySelector('.cm-content')")
 	b.jobFile(tuning + "secrets: {token: very-secret}\n")
@@ -169,7 +169,7 @@ func TestTemplates(t *testing.T) {
 	b.has(".note", "Secrets of this template are masked")
 	b.shows("!document.querySelector('pre.code').textContent.includes('very-secret')")
 
-	// Others' templates offer no change.
+	// The pages of other people's templates don't offer changes.
 	b.do(chromedp.Navigate(w.URL + bert))
 	b.shows("document.querySelector('.top .menu button')")
 	b.run("document.querySelector('.top .menu button').click()")
@@ -179,7 +179,7 @@ func TestTemplates(t *testing.T) {
 	b.fine()
 }
 
-// Built-in templates come after other people's templates. They can be used, starred and copied, and not changed, even by an administrator.
+// Built-in templates follow the templates of people. They can be used, starred and copied, but not even an administrator can change them.
 func TestTheCatalogueOfTemplates(t *testing.T) {
 	b := openTab(t)
 	builtIn, err := template.BuiltIn()
@@ -218,7 +218,8 @@ func TestTheCatalogueOfTemplates(t *testing.T) {
 	b.fine()
 }
 
-// A form shows the parameters that are texts on one line, and a change replaces one value. It shows nothing if they aren't YAML.
+// The form shows those parameters that are texts in one line. A change replaces one value. If the parameters aren't valid YAML, the form shows none
+// of them.
 func TestFormOfParameters(t *testing.T) {
 	b := openTab(t)
 	w := newWorld(t)
@@ -257,13 +258,13 @@ func TestFormOfParameters(t *testing.T) {
 	b.fine()
 }
 
-// quote writes a text as JavaScript.
+// quote returns a text as a JavaScript string.
 func quote(text string) string {
 	out, _ := json.Marshal(text) // a string has no error
 	return string(out)
 }
 
-// menu chooses an operation of the page's menu. The text that it copies is in window.copied.
+// menu selects an operation in the menu of the page. If the operation copies a text, the text is then in window.copied.
 func (b *tab) menu(label string) {
 	b.t.Helper()
 	b.shows("document.querySelector('.top .menu button')")
@@ -272,7 +273,7 @@ func (b *tab) menu(label string) {
 	b.press("[role=menuitem]", label)
 }
 
-// narrow opens pages on a phone: no line may be wider than the screen.
+// narrow opens pages on a phone, and asserts that no line is wider than the screen.
 func (b *tab) narrow(w *world, pages ...string) {
 	b.t.Helper()
 	b.do(chromedp.EmulateViewport(390, 844))

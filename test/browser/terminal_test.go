@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/jobtest"
 )
 
-// shell pretends to be one in a container.
+// shell simulates a shell in a container.
 func shell(p *jobtest.Process) *metav1.Status {
 	var size atomic.Value
 	size.Store("")
@@ -85,7 +85,7 @@ func TestAShellInATask(t *testing.T) {
 	b.do(chromedp.Navigate(w.URL + "/jobs/bob/other?tab=shell"))
 	b.has(".tasks", "Worker_1[0]")
 
-	// An address alone opens no shell.
+	// Opening the address of the tab doesn't open a shell.
 	b.do(chromedp.Navigate(w.URL + "/jobs/ann/train?tab=shell"))
 	b.has("[role=tabpanel]", "Open a shell")
 	b.shows("!document.querySelector('.shell')")
@@ -108,7 +108,7 @@ func TestAShellInATask(t *testing.T) {
 	b.keys("args" + kb.Enter)
 	b.has(".xterm-rows", "sh xterm-256color tty=true")
 
-	// The program has the size of the terminal, and receives each change.
+	// The program gets the size of the terminal, and each change of the size.
 	size := func() string {
 		b.run("window.before = document.querySelector('.xterm-rows').innerText.split('size ').length")
 		b.keys("size" + kb.Enter)
@@ -123,19 +123,19 @@ func TestAShellInATask(t *testing.T) {
 	assert.NotEqual(t, first, size())
 	b.do(chromedp.EmulateViewport(1440, 900))
 
-	// Colours are drawn without styles in the document, which the policy forbids.
+	// Colors are displayed without style attributes in the document, because the content policy forbids these.
 	b.keys("colours" + kb.Enter)
 	b.has(".xterm-rows", "true red bold")
 	b.shows("[...document.querySelectorAll('.xterm-rows span')].some(e => e.textContent === 'true' && getComputedStyle(e).color !== getComputedStyle(document.querySelector('.xterm-rows')).color)")
 	b.shows("document.querySelectorAll('style').length === 0")
 
-	// The output has no way out of the terminal.
+	// The output of a program can't affect the page outside the terminal.
 	b.keys("hostile" + kb.Enter)
 	b.has(".xterm-rows", "<b>no</b><script>alert(1)</script>a")
 	prompt()
 	b.shows("document.title === 'train – paictl' && !document.querySelector('.xterm-rows script, .xterm a')")
 
-	// Copy and paste. A copied text may be of someone else: it must not end the paste, or press keys.
+	// The page supports copy and paste. A copied text may come from another person, so it must not be able to end the paste or to press keys.
 	b.run("Object.defineProperty(navigator, 'clipboard', {configurable: true, value: {writeText: async t => { window.copied = t }, readText: async () => 'past\\x1b\\x7fed\\x9b'}})")
 	b.press(".shell button", "Paste")
 	b.has(".xterm-rows", "root@task:~# pasted")
@@ -148,7 +148,7 @@ func TestAShellInATask(t *testing.T) {
 	b.keys(kb.Enter)
 	prompt()
 
-	// It stays open while the person reads the log.
+	// The shell stays open while the person reads the log.
 	b.press(".tabs a", "Logs")
 	b.has(".screen", "epoch")
 	b.shows("document.querySelector('.shell').hidden")
@@ -156,17 +156,17 @@ func TestAShellInATask(t *testing.T) {
 	b.has(".xterm-rows", "true red bold")
 	b.run("document.querySelector('.xterm-helper-textarea').focus()")
 
-	// More output than can be drawn doesn't take the browser's memory.
+	// More output than the terminal can display doesn't exhaust the memory of the browser.
 	b.keys("flood" + kb.Enter)
 	b.has(".xterm-rows", "0123456789abcdef")
 	prompt()
 
-	// A keyboard leaves it.
+	// A keyboard shortcut leaves the terminal.
 	b.ctrl(kb.F6)
 	b.shows("document.activeElement.tagName === 'SELECT'")
 	b.run("document.querySelector('.xterm-helper-textarea').focus()")
 
-	// It says how the shell ended, and opens another one.
+	// The page shows how the shell has ended, and can open another shell.
 	b.keys("exit 7" + kb.Enter)
 	b.has(".shell [role=status]", "The shell ended with status 7.")
 	b.press(".shell button", "Open another shell")

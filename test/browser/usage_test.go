@@ -14,7 +14,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// held writes into the archive that a task held GPUs from a time on. code is 0 if it succeeded, and -1003 if it was preempted.
+// held adds a task to the archive that has held GPUs from the time since. code is 0 if the task has succeeded, and -1003 if it was preempted.
 func (w *world) held(user, vc, name string, gpus int32, opportunistic bool, since time.Time, long time.Duration, code int32) {
 	w.t.Helper()
 	begun, ended := metav1.NewTime(since.UTC().Truncate(time.Second)), metav1.NewTime(since.Add(long).UTC().Truncate(time.Second))
@@ -33,7 +33,7 @@ func (w *world) held(user, vc, name string, gpus int32, opportunistic bool, sinc
 	require.NoError(w.t, w.Store.SaveHolds(w.t.Context(), f))
 }
 
-// usage makes GPU hours of two months.
+// usage adds the GPU hours of two months to the archive.
 func (w *world) usage() {
 	w.t.Helper()
 	today := time.Now().UTC().Truncate(24 * time.Hour)
@@ -59,7 +59,7 @@ func TestUsage(t *testing.T) {
 	w.held("ann", "vision", "long-ago", 1, false, day.AddDate(0, 0, -40), time.Hour, 0)
 	w.held("bob", "speech", "other", 100, false, day.AddDate(0, 0, -1), time.Hour, 0)
 
-	// The hours are the person's own: 16 + 4 + 2 in 30 days.
+	// The page shows only the person's own hours, which are 16 + 4 + 2 in 30 days.
 	b.do(chromedp.Navigate(w.URL + "/usage"))
 	b.has(".totals", "22.0")
 	b.shows("[...document.querySelectorAll('.totals dd b')].map(e => e.innerText).join() === '22.0,18.0,4.0,4.0,2.0'")
@@ -76,13 +76,13 @@ func TestUsage(t *testing.T) {
 	b.press(".top button", "CSV")
 	b.shows("/^day,gpuHours,guaranteed,opportunistic,preempted,failed\\r\\n\\d{4}-\\d\\d-\\d\\d,16,16,0,0,0\\r\\n/.test(window.saved)")
 
-	// The figures of a virtual cluster contain no names of other users: the server denies the request.
+	// The figures of a virtual cluster don't contain the names of other users, because the server denies the request for the names.
 	b.do(chromedp.Navigate(w.URL + "/usage?of=vc:speech"))
 	b.has(".totals", "116.0")
 	b.press(".segments button", "Person")
 	b.has(".problem", "only an administrator sees who used a virtual cluster")
 
-	// An administrator sees everyone.
+	// An administrator sees the figures of all users.
 	w.Group("browser-administrators", func(g *v1.GroupSpec) { g.Administrator = true })
 	w.Person("rita", "browser-administrators")
 	b.run("fetch('/api/v3/session', {method: 'DELETE'}).then(() => window.out = true)")

@@ -33,19 +33,19 @@ import (
 	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
-// world is a server whose jobs the test makes up: their tasks run no program.
+// world is a server with simulated jobs, whose tasks run no programs.
 type world struct {
 	*servertest.Server
 	t       *testing.T
 	cluster *kube.Cluster
 	tokens  map[string]string
-	// lines are sent to everyone who follows a log.
+	// lines delivers the lines that are sent to all clients that follow a log.
 	lines chan string
-	// away cuts all requests.
+	// away makes all requests fail.
 	away atomic.Bool
-	// files runs the job's runtime in the folder of a task; nil: the tasks have no files.
+	// files runs the job runtime in the folder of a task. If it is nil, the tasks have no files.
 	files func(*jobtest.Process) *metav1.Status
-	// onMachine are the numbers of GPUs of each machine that pods hold.
+	// onMachine holds the number of GPUs of each machine that pods use.
 	onMachine map[string]int32
 }
 
@@ -53,7 +53,7 @@ func newWorld(t *testing.T, change ...func(*servertest.Options)) *world {
 	t.Helper()
 	c := kubetest.Start(t)
 	servertest.Prepare(t, c)
-	// The virtual clusters own more GPUs than in other tests.
+	// In these tests, the virtual clusters own more GPUs than in the tests of other packages.
 	larger, err := json.Marshal(map[string]any{"data": map[string]string{"hivedscheduler.yaml": strings.Replace(servertest.Teams, "childCellNumber: 2", "childCellNumber: 64", 1)}})
 	require.NoError(t, err)
 	_, err = c.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Patch(t.Context(), "scheduler-configuration", types.MergePatchType, larger, metav1.PatchOptions{})
@@ -85,7 +85,7 @@ func newWorld(t *testing.T, change ...func(*servertest.Options)) *world {
 	return w
 }
 
-// exec runs a command in a task: the job's runtime, or a shell.
+// exec runs a command in a task. The command is either the job runtime or a shell.
 func (w *world) exec(p *jobtest.Process) *metav1.Status {
 	if c := servertest.RuntimeCommand(p); len(c) > 0 && strings.HasPrefix(c[0], "cp-") && w.files != nil {
 		return w.files(p)
@@ -93,7 +93,7 @@ func (w *world) exec(p *jobtest.Process) *metav1.Status {
 	return shell(p)
 }
 
-// empty removes the jobs and templates of other tests.
+// empty removes the jobs and templates that other tests have created.
 func (w *world) empty() {
 	w.t.Helper()
 	client, err := dynamic.NewForConfig(w.cluster.Config)
@@ -122,7 +122,7 @@ func (w *world) empty() {
 	}
 }
 
-// kubelet serves the log of a pod, as the API server does with the kubelet's help.
+// kubelet serves the log of a pod in place of the API server and the kubelet. It passes on other requests.
 func (w *world) kubelet(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		if !strings.HasSuffix(r.URL.Path, "/log") {
@@ -158,7 +158,7 @@ func (w *world) kubelet(next http.Handler) http.Handler {
 	})
 }
 
-// training returns the log of a program that learns.
+// training returns the log of a program that trains a model.
 func training() []string {
 	out := []string{"\x1b[32mINFO\x1b[0m loading 1281167 images from /data/imagenet", "\x1b[33mWARN\x1b[0m 4 workers for 8 GPUs: data loading may be slow", "INFO <b>not bold</b> <script>alert(1)</script>"}
 	for i := range 180 {
@@ -167,7 +167,7 @@ func training() []string {
 	return out
 }
 
-// scheduler responds for pai-scheduler.
+// scheduler responds in place of pai-scheduler.
 func scheduler() http.Handler {
 	answers := map[string]any{
 		"/v1/virtualclusters": api.VirtualClusters{Items: []api.VirtualCluster{
@@ -196,7 +196,7 @@ func scheduler() http.Handler {
 	})
 }
 
-// outlook returns recorded responses of a scheduler: gangs of one task start.
+// outlook responds with recorded predictions of a scheduler. It predicts that gangs with one task start.
 func outlook(w http.ResponseWriter, r *http.Request) {
 	var q api.OutlookQuery
 	if err := json.NewDecoder(r.Body).Decode(&q); err != nil || len(q.Pods) != 1 {
@@ -211,7 +211,7 @@ func outlook(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(api.Outlook{Gangs: []api.NewGang{out}})
 }
 
-// submit submits a job of a role with some tasks.
+// submit submits a job with one role, which has the given number of tasks.
 func (w *world) submit(user, name, vc string, tasks int) {
 	w.t.Helper()
 	file := strings.Replace(servertest.JobFile(name, vc), "instances: 1", fmt.Sprintf("instances: %d", tasks), 1)
@@ -219,10 +219,10 @@ func (w *world) submit(user, name, vc string, tasks int) {
 	require.Equal(w.t, http.StatusAccepted, a.Status, a.Body)
 }
 
-// run gives a job tasks that run.
+// run makes the tasks of a job running.
 func (w *world) run(user, name string) { w.status(user, name, fv1.AttemptRunning, nil) }
 
-// finish finishes all tasks of a job.
+// finish makes all tasks of a job finished.
 func (w *world) finish(user, name string, code int32, phrase, diagnostics string) {
 	kind := fv1.CompletionTypeName("Succeeded")
 	if code != 0 {
@@ -263,7 +263,7 @@ func (w *world) status(user, name string, state fv1.State, end *fv1.CompletionSt
 	jobtest.SetStatus(w.t, w.cluster, object, s)
 }
 
-// pod makes a pod that runs.
+// pod creates a running pod.
 func (w *world) pod(object, role, name, node string, index int32) {
 	w.t.Helper()
 	pods := w.cluster.Client.CoreV1().Pods(kube.JobNamespace)
@@ -291,10 +291,10 @@ func (w *world) pod(object, role, name, node string, index int32) {
 	require.NoError(w.t, err)
 }
 
-// gpusOfMachine is how many GPUs a machine has.
+// gpusOfMachine is the number of GPUs of each machine.
 const gpusOfMachine = 8
 
-// machines makes machines with GPUs, gpu-1 and so on; the last machine isn't ready.
+// machines creates n machines with GPUs, gpu-1 and so on. The last machine isn't ready.
 func (w *world) machines(n int) {
 	w.t.Helper()
 	config := rest.CopyConfig(w.cluster.Config)
@@ -332,7 +332,7 @@ func (w *world) machines(n int) {
 	}
 }
 
-// fill makes the jobs of a team in all states.
+// fill creates the jobs of a team, in all states.
 func (w *world) fill() {
 	w.t.Helper()
 	w.machines(14)

@@ -47,7 +47,7 @@ func TestTheTemplatesRun(t *testing.T) {
 	}
 }
 
-// asTheyAre runs templates by their names: this machine has all programs that their commands need.
+// asTheyAre runs templates by name, without a change. This machine has all programs that their commands need.
 func asTheyAre(t *testing.T, w *world) {
 	w.succeeds(t, w.ann, "hello", "--template", "hello")
 	w.says(t, w.ann, "hello", map[string][]string{"main[0]": {"Hello ann, this is main-0 of ann~hello"}})
@@ -59,7 +59,7 @@ func asTheyAre(t *testing.T, w *world) {
 	assert.Equal(t, list, w.does(w.operator, "", "job", "template", "list"))
 }
 
-// downloads runs download on an HTTP server that closes its first connection early.
+// downloads runs the template download, with an HTTP server that closes its first connection too early.
 func downloads(t *testing.T, w *world) {
 	content := bytes.Repeat([]byte("paictl\n"), 200_000)
 	sum := sha256.Sum256(content)
@@ -112,7 +112,7 @@ func downloads(t *testing.T, w *world) {
 	assert.FileExists(t, filepath.Join(folder, "second"), "a wrong sum removes no file that exists")
 }
 
-// fails submits a job, waits until it has failed, and finds the reason in its log.
+// fails submits a job, waits until it has failed, and asserts that its log contains the reason.
 func (w *world) fails(t *testing.T, name, says string, args ...string) {
 	t.Helper()
 	w.does(w.ann, "", append([]string{"job", "submit"}, args...)...)
@@ -121,7 +121,7 @@ func (w *world) fails(t *testing.T, name, says string, args ...string) {
 	assert.Contains(t, w.does(w.ann, "", "job", "logs", name), says, name)
 }
 
-// torchrun runs the templates whose processes torchrun starts.
+// torchrun runs the templates whose processes are started by torchrun.
 func torchrun(t *testing.T, w *world) {
 	for name, call := range map[string]string{"pytorch-ddp": "/tmp/train.py --steps 9 --lr 0.05", "deepspeed": "/tmp/train.py --steps 9 --stage 2 --lr 0.01"} {
 		w.succeeds(t, w.ann, name, w.file(t, name), "--set", "steps=9")
@@ -135,7 +135,8 @@ func torchrun(t *testing.T, w *world) {
 	}
 }
 
-// mpirun uses the host network: all tasks of this test have the network of this machine, and there each has its own port for SSH.
+// mpirun runs the templates that use the host network. In this test, all tasks share the network of this machine, so each task has a different port
+// for SSH.
 func mpirun(t *testing.T, w *world) {
 	runnable.Need(t, "ssh")
 	w.succeeds(t, w.operator, "horovod", w.file(t, "horovod", "hostNetwork: true"))
@@ -146,7 +147,7 @@ func mpirun(t *testing.T, w *world) {
 	}})
 }
 
-// addresses returns the addresses of the pods of a job of ann, by role and index.
+// addresses returns the addresses of the pods of one of ann's jobs. The keys consist of role and index.
 func (w *world) addresses(t *testing.T, name string) map[string]string {
 	t.Helper()
 	list, err := w.Cluster.Client.CoreV1().Pods(kube.JobNamespace).List(t.Context(), metav1.ListOptions{LabelSelector: v1.LabelFramework + "=" + v1.ObjectName("ann", name)})
@@ -195,7 +196,8 @@ func tools(t *testing.T, w *world) {
 	w.says(t, w.ann, "tensorboard", map[string][]string{"board[0]": {"tensorboard --logdir /data/a b --host 127.0.0.1 --port 6006"}})
 }
 
-// vllm waits until the template has seen that vLLM is well, makes it sick, and waits until the template has seen that, too.
+// vllm runs the template vllm. It waits until the template has detected that vLLM is healthy, makes vLLM unhealthy, and waits until the template has
+// detected that, too.
 func vllm(t *testing.T, w *world) {
 	w.does(w.ann, "", "job", "submit", w.file(t, "vllm"), "--set", "healthSeconds=0.1", "--set", "cache=/tmp/my models")
 	var log []string

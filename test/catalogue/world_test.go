@@ -1,6 +1,6 @@
-// Package catalogue runs the built-in job templates on the platform, with stand-ins for the programs that their images have.
-// In: etcd and an API server, and pai-controller, pai-scheduler, pai-server, pai-runtime and paictl as processes; only the kubelet is played.
-// Out: the logs of the jobs, which say what the programs of the images would get.
+// Package catalogue runs the built-in job templates on the platform, with stand-ins for the programs in their images.
+// In: etcd and an API server, and pai-controller, pai-scheduler, pai-server, pai-runtime and paictl as processes; only the kubelet is simulated.
+// Out: the logs of the jobs, in which the stand-ins write their arguments and environment.
 package catalogue
 
 import (
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) { os.Exit(platform.Run(m)) }
 // patience is how long one command may take on a busy machine.
 const patience = 3 * time.Minute
 
-// machines is four GPUs on each of two nodes.
+// machines is the configuration of two nodes with four GPUs each.
 const machines = `physicalCluster:
   cellTypes:
     NODE: {childCellType: G, childCellNumber: 4, isNodeLevel: true}
@@ -42,7 +42,7 @@ virtualClusters:
     virtualCells: [{cellType: NODE, cellNumber: 2}]
 `
 
-// world is a platform with two users: an operator, who has a kubeconfig, and ann, who is signed in.
+// world is a platform with two users. The operator has a kubeconfig, and ann is signed in.
 type world struct {
 	*platform.Platform
 	t             *testing.T
@@ -65,7 +65,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// runs runs paictl to its end, and returns its exit code and all of its output.
+// runs runs paictl, and returns its exit code and all of its output.
 func (w *world) runs(who []string, input string, args ...string) (code int, out string) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
@@ -83,7 +83,7 @@ func (w *world) runs(who []string, input string, args ...string) (code int, out 
 	return cmd.ProcessState.ExitCode(), text.String()
 }
 
-// does runs paictl, which must succeed.
+// does runs paictl, which must succeed, and returns its output.
 func (w *world) does(who []string, input string, args ...string) string {
 	w.t.Helper()
 	code, out := w.runs(who, input, args...)
@@ -91,11 +91,11 @@ func (w *world) does(who []string, input string, args ...string) string {
 	return out
 }
 
-// secret is one that a person writes in place of a mask.
+// secret is a text that a person writes in place of a masked secret.
 const secret = `it's <"$HOME"> & more`
 
-// file writes the job file of a template as a person would: with secrets, and without the storage, which this cluster doesn't have. In
-// addition its commands find the stand-ins first. more are lines that are added to extras.
+// file writes the job file of a template as a person would change it. The file contains secrets instead of masks, and doesn't contain the storage,
+// which this cluster doesn't have. In addition, its commands find the stand-ins before other programs. more holds lines that are added to extras.
 func (w *world) file(t *testing.T, name string, more ...string) string {
 	t.Helper()
 	code, text := w.runs(w.ann, "", "job", "template", "show", name, "--config")
@@ -118,7 +118,7 @@ func (w *world) file(t *testing.T, name string, more ...string) string {
 	return file
 }
 
-// succeeds submits a job and waits until it has succeeded.
+// succeeds submits a job, and waits until it has succeeded.
 func (w *world) succeeds(t *testing.T, who []string, name string, args ...string) {
 	t.Helper()
 	w.does(who, "", append([]string{"job", "submit"}, args...)...)
@@ -128,14 +128,14 @@ func (w *world) succeeds(t *testing.T, who []string, name string, args ...string
 	}
 }
 
-// log returns the lines of a task that don't come from the job runtime.
+// log returns the lines in a task's log that the job runtime hasn't written.
 func (w *world) log(who []string, name, task string) []string {
 	w.t.Helper()
 	lines := strings.Split(strings.TrimSpace(w.does(who, "", "job", "logs", name, "--task", task)), "\n")
 	return slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, "[pai-runtime]") })
 }
 
-// says compares the log of each task of a job.
+// says asserts that the logs of a job's tasks contain exactly the given lines.
 func (w *world) says(t *testing.T, who []string, name string, want map[string][]string) {
 	t.Helper()
 	for task, lines := range want {

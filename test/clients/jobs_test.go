@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// visitor is a person with a token.
+// visitor is a client with a person's token.
 type visitor struct {
 	t     *testing.T
 	w     *world
@@ -58,7 +58,7 @@ func (v *visitor) json(body string) (out any) {
 	return out
 }
 
-// get returns the value at a place of a response.
+// get reads a path, and returns the value at a place of the response.
 func (v *visitor) get(path, place string) any {
 	v.t.Helper()
 	status, body := v.ask("GET", path, "")
@@ -66,13 +66,13 @@ func (v *visitor) get(path, place string) any {
 	return at(v.json(body), place)
 }
 
-// reaches waits until a state at a place of a job is this.
+// reaches waits until the value at a place of a response is the given state.
 func (v *visitor) reaches(path, place, state string) {
 	v.t.Helper()
 	require.Eventually(v.t, func() bool { return v.get(path, place) == state }, 2*time.Minute, 100*time.Millisecond, "%s of %s is %s", place, path, state)
 }
 
-// file is a job of two roles, in reverse alphabetical order.
+// file is the file of a job with two roles, in reverse alphabetical order.
 const file = `protocolVersion: 2
 name: many
 type: job
@@ -85,7 +85,7 @@ extras: {gangAllocation: false}
 secrets: {word: hunter2}
 `
 
-// readJobs reads a job while it runs, after its end, and when the history alone has it.
+// readJobs reads a job while it runs, after its end, and when only the history still contains it.
 func readJobs(t *testing.T, w *world) {
 	v, gate := w.visit(t, "reader"), w.Gates+"/gate"
 	status, body := v.ask("POST", "/api/v2/jobs", strings.ReplaceAll(file, "GATE", gate))
@@ -97,7 +97,7 @@ func readJobs(t *testing.T, w *world) {
 	assert.Equal(t, "Running", v.get(job+"/pods", "items.0.phase"))
 	assert.NotEmpty(t, v.get(job+"/why", "sentence"))
 
-	// Its log as it comes.
+	// The client reads the log while it is being written.
 	resp := v.send("GET", task+"/logs/all?follow=true", "")
 	require.Equal(t, 200, resp.StatusCode)
 	assert.Equal(t, "text/plain; charset=utf-8", resp.Header.Get("Content-Type"))

@@ -17,26 +17,26 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// request is a request that a client sends, and the checks of the response.
+// request is a request that a client sends, with the checks of its response.
 type request struct {
-	// Why the client sends it.
+	// Why explains why the client sends the request.
 	Why  string `yaml:"why"`
 	Send string `yaml:"send"` // METHOD PATH
-	// Headers are all headers that it sends, except the headers of its HTTP library.
+	// Headers holds all headers that the client sends, except the headers that its HTTP library adds.
 	Headers map[string]string `yaml:"headers"`
 	Body    string            `yaml:"body"`
-	// Status are the codes that the client takes for success, or expects.
+	// Status lists the statuses that the client treats as success, or expects.
 	Status []int  `yaml:"status"`
 	Type   string `yaml:"type"` // how Content-Type begins; "" is any
-	// Read are values that the client reads, by their place in the JSON. "*" is any value that isn't empty.
+	// Read maps places in the JSON to the values that the client reads there. "*" means any value that isn't empty.
 	Read map[string]any `yaml:"read"`
-	// Keep puts a value into the requests that follow.
+	// Keep stores values of the response under names. Later requests can contain these names.
 	Keep map[string]string `yaml:"keep"`
-	// Until repeats the request until the value at a place is in the list.
+	// Until repeats the request until the value at a place is one of the listed values.
 	Until map[string][]string `yaml:"until"`
 }
 
-// replay sends the requests of a client.
+// replay sends the requests of a client, and keeps the stored values.
 type replay struct {
 	w     *world
 	names map[string]string
@@ -100,7 +100,7 @@ func compare(t *testing.T, q *request, want, got any, place string) {
 	assert.Equal(t, want, got, "%s: %s: %s", q.Why, q.Send, place)
 }
 
-// ask sends the request and returns the JSON of the response, or its text.
+// ask sends a request, and returns the JSON of the response, or its text.
 func (r *replay) ask(t *testing.T, q *request) any {
 	t.Helper()
 	method, path, _ := strings.Cut(r.fill(q.Send), " ")

@@ -19,13 +19,13 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// seen is the output of the script, by its steps.
+// seen holds the output of the script for each of its steps.
 type seen struct {
 	t     *testing.T
 	steps map[string]json.RawMessage
 }
 
-// get returns the part of a step's value at a place; "" is the whole value.
+// get returns the value at a place of a step's output. The place "" is the whole value.
 func (s *seen) get(step, place string) any {
 	s.t.Helper()
 	text, there := s.steps[step]
@@ -35,7 +35,7 @@ func (s *seen) get(step, place string) any {
 	return at(value, place)
 }
 
-// at returns the part of a JSON value at a place, which is a list of keys separated by dots.
+// at returns the value at a place of a JSON value. A place is a list of keys that are separated by dots.
 func at(value any, place string) any {
 	for key := range strings.SplitSeq(place, ".") {
 		switch v := value.(type) {
@@ -54,7 +54,7 @@ func at(value any, place string) any {
 	return value
 }
 
-// runSDK runs the script, and returns its output.
+// runSDK runs the script with the SDK, and returns its output.
 func runSDK(t *testing.T, w *world, sdk, name string) *seen {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -178,7 +178,7 @@ func drivenBySDK(t *testing.T, w *world) {
 	} {
 		assert.Equal(t, c.want, s.get(c.step, c.place), "%s: %s", c.step, c.place)
 	}
-	// The job runtime's own lines follow. Nothing orders a line of stdout and one of stderr.
+	// The lines of the job runtime follow. A line on stdout and a line on stderr may appear in any order.
 	assert.Regexp(t, `^hello from the job\nand more\n(?s:.*)the task was stopped; exit code 143\n$`, s.get("log of what was stopped", "text"))
 	first := s.get("log of its first attempt", "text")
 	assert.Regexp(t, `^(it begins\nthat went wrong\n|that went wrong\nit begins\n)\[pai-runtime\] failed with exit code 255, `, first)
@@ -191,7 +191,7 @@ func drivenBySDK(t *testing.T, w *world) {
 	}
 }
 
-// firstKey returns the first key of an object in a text of JSON.
+// firstKey returns the first key of an object in a JSON text. object is the key of that object.
 func firstKey(t *testing.T, text json.RawMessage, object string) string {
 	t.Helper()
 	var whole map[string]json.RawMessage

@@ -1,5 +1,5 @@
-// Package clients drives pai-server with programs that users run: OpenPAI's JavaScript SDK itself, and single requests of other clients.
-// In: etcd and an API server, and pai-controller, pai-scheduler, pai-server and pai-runtime as processes; only the kubelet is played.
+// Package clients tests pai-server with the programs that users run: OpenPAI's JavaScript SDK, and single requests of other clients.
+// In: etcd and an API server, and pai-controller, pai-scheduler, pai-server and pai-runtime as processes; only the kubelet is simulated.
 // Out: the responses that the clients read.
 package clients
 
@@ -26,10 +26,10 @@ func TestMain(m *testing.M) { os.Exit(platform.Run(m)) }
 
 const password = "correct horse battery"
 
-// nodes are the nodes of the virtual clusters.
+// nodes lists the nodes of the virtual clusters.
 var nodes = []string{"test-1", "test-2", "test-3"}
 
-// machines is eight GPUs on each of the nodes, for two virtual clusters.
+// machines is the configuration of nodes with eight GPUs each, for two virtual clusters.
 const machines = `physicalCluster:
   cellTypes:
     NODE: {childCellType: G, childCellNumber: 8, isNodeLevel: true}
@@ -60,7 +60,7 @@ func newWorld(t testing.TB) *world {
 	return &world{Platform: p, t: t, client: &http.Client{Transport: transport}}
 }
 
-// person adds one who may use both virtual clusters.
+// person adds a person who may use both virtual clusters.
 func (w *world) person(name string) {
 	w.t.Helper()
 	_, err := w.People.PutGroup(w.t.Context(), &v1.Group{Spec: v1.GroupSpec{Name: "team", VirtualClusters: []v1.VCGrant{{Name: "default"}, {Name: "vision"}}}})

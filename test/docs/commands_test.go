@@ -18,11 +18,11 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// unchecked is the mark above a block that is not an example of the current command line, or not a complete YAML
-// document, with the reason: "<!-- unchecked: REASON -->".
+// unchecked is the mark of a block whose content isn't checked: "<!-- unchecked: REASON -->". Such a block isn't an example of the current command
+// line, or isn't a complete YAML document.
 const unchecked = "unchecked"
 
-// synopsis is the language of blocks in docs/commands that are made of a command's arguments. Its examples are checked.
+// synopsis is the language of blocks in docs/commands that list the arguments of a command. Examples in these blocks are checked.
 const synopsis = "text"
 
 // newRoot returns the command line of the program.
@@ -31,7 +31,8 @@ func newRoot() *cobra.Command {
 	return cmd.NewCmdRoot(&cmdutil.Factory{IO: streams, Version: "test", Getenv: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler)})
 }
 
-// accepts reports whether paictl takes a command line, without running it. A whole one has all its arguments.
+// accepts returns an error if paictl doesn't accept a command line. It doesn't run the command. whole means that the command line must contain all
+// arguments.
 func accepts(args []string, whole bool) error {
 	top := newRoot()
 	top.InitDefaultHelpCmd()
@@ -83,7 +84,7 @@ func TestEveryCommandOfTheDocumentsIsAccepted(t *testing.T) {
 	assert.Greater(t, seen, 250, "the commands are found")
 }
 
-// In sentences a command may be incomplete, but it has to exist.
+// In a sentence, a command may be incomplete, but it must exist.
 func TestEveryCommandInASentenceIsThere(t *testing.T) {
 	seen := 0
 	for _, p := range everyPage(t) {

@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/templates"
 )
 
-// firstColumn returns the names in the first column of the table below a line of a page that begins with head.
+// firstColumn returns the names in the first column of a table. The table is in the page name, below the line that begins with head.
 func firstColumn(t *testing.T, name, head string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, name))
@@ -60,7 +60,7 @@ func TestEveryServiceIsInTheDocuments(t *testing.T) {
 	}
 }
 
-// An entry becomes a part of the notes of a release without changes.
+// The notes of a release contain the entries unchanged.
 func TestEveryEntryOfTheChangelogSaysWhatKindOfChangeItIs(t *testing.T) {
 	kinds := map[string]bool{"Breaking": true, "Security": true, "Bugfix": true, "Enhancement": true}
 	seen := 0
@@ -84,7 +84,7 @@ func TestEveryEntryOfTheChangelogSaysWhatKindOfChangeItIs(t *testing.T) {
 	assert.Greater(t, seen, 1, "entries are found")
 }
 
-// A reader of the list must not take a decision for valid that a later one replaced.
+// A reader of the list must not treat a decision as valid if a later decision has replaced it.
 func TestTheListOfDecisionsNamesTheSuperseded(t *testing.T) {
 	pages, seen := everyPage(t), 0
 	list := named(t, pages, "docs/adr/README.md").Text

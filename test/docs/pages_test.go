@@ -19,7 +19,7 @@ import (
 
 const root = "../.."
 
-// everyPage reads all documents for people that a reader of the repository may open.
+// everyPage reads all documents that a reader of the repository may open.
 func everyPage(t *testing.T) []page.Page {
 	t.Helper()
 	var names []string
@@ -42,12 +42,12 @@ func everyPage(t *testing.T) []page.Page {
 	return pages
 }
 
-// within returns the pages of a folder, without the pages of its subfolders.
+// within returns the pages in a folder, without the pages in its subfolders.
 func within(pages []page.Page, folder string) []page.Page {
 	return slices.DeleteFunc(slices.Clone(pages), func(p page.Page) bool { return path.Dir(p.Name) != folder })
 }
 
-// leadsTo returns the files of the repository that a page links to.
+// leadsTo returns the set of files in the repository to which a page links.
 func leadsTo(p page.Page) map[string]bool {
 	out := map[string]bool{}
 	for _, l := range p.Links() {
@@ -79,7 +79,7 @@ func named(t *testing.T, pages []page.Page, name string) page.Page {
 	return pages[i]
 }
 
-// A reader decides by the first sentence whether this is the page.
+// The first sentence of a page must help readers to decide whether they need the page.
 func TestEveryPageBeginsWithWhatItIsFor(t *testing.T) {
 	pages := everyPage(t)
 	for _, p := range slices.Concat(within(pages, "docs"), within(pages, "docs/tutorials"), within(pages, "docs/how-to"), within(pages, "docs/commands")) {
@@ -91,7 +91,7 @@ func TestEveryPageBeginsWithWhatItIsFor(t *testing.T) {
 	}
 }
 
-// A how-to page solves one task on one screen.
+// A how-to page solves one task, and fits on about one screen.
 func TestHowToPagesAreShort(t *testing.T) {
 	pages := within(everyPage(t), "docs/how-to")
 	assert.Greater(t, len(pages), 10, "the pages are found")
@@ -103,7 +103,7 @@ func TestHowToPagesAreShort(t *testing.T) {
 	}
 }
 
-// Readers of a page that is longer than a few screens choose a section first.
+// Readers of a long page choose a section first.
 func TestLongPagesBeginWithTheirContents(t *testing.T) {
 	pages, seen := everyPage(t), 0
 	for _, p := range slices.Concat(within(pages, "docs"), within(pages, "docs/tutorials"), []page.Page{named(t, pages, "CONTRIBUTING.md")}) {

@@ -16,10 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// printed finds command lines in the texts of the program: up to the end of the text or of the sentence.
+// printed matches a command line in a text of the program. The command line extends to the end of the text or of the sentence.
 var printed = regexp.MustCompile(`paictl( [a-z][^;:,()"'|\n]*)(.?)`)
 
-// literals calls each with the texts of the program's source.
+// literals calls each with every string literal in the program's source.
 func literals(t *testing.T, each func(at token.Position, text string)) {
 	t.Helper()
 	files := token.NewFileSet()
@@ -43,7 +43,8 @@ func literals(t *testing.T, each func(at token.Position, text string)) {
 	}))
 }
 
-// mistake describes a wrong flag of a command line in a sentence; it returns "" if the flags are right. Words of the sentence may follow the command.
+// mistake describes a wrong flag of a command line in a sentence, or returns "" if the flags are right. Other words of the sentence may follow the
+// command.
 func mistake(top *cobra.Command, line, end string) string {
 	c, words := top, strings.Fields(line)
 	for len(words) > 0 {

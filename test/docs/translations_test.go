@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "note that the translations have the present headings and commands of their originals")
 
-// translations returns the Chinese pages, with their English originals.
+// translations maps the Chinese pages to their English originals.
 func translations(t *testing.T) map[*page.Page]page.Page {
 	t.Helper()
 	pages := everyPage(t)
@@ -40,7 +40,8 @@ var (
 	english      = regexp.MustCompile(`(?m)^<!-- english: (\w+) -->$`)
 )
 
-// skeleton holds the parts that a translation has in common with its original: levels of headings, rows of tables, and blocks of code without remarks.
+// skeleton returns the parts that a translation must share with its original: the levels of headings, the number of table rows, and the blocks of
+// code without remarks.
 func skeleton(p page.Page) (levels []string, rows int, blocks []string) {
 	text := p.Text
 	for _, b := range p.Blocks {
@@ -53,7 +54,7 @@ func skeleton(p page.Page) (levels []string, rows int, blocks []string) {
 	return levels, len(tableRow.FindAllString(text, -1)), blocks
 }
 
-// digest changes with the headings, the commands and the first columns of the tables of a page.
+// digest returns a hash of the headings, the commands, and the first columns of the tables of a page.
 func digest(p page.Page) string {
 	var b strings.Builder
 	text := p.Text
@@ -78,7 +79,7 @@ func TestTranslationsHaveTheCommandsOfTheirOriginals(t *testing.T) {
 	}
 }
 
-// The levels of headings don't show that the text of a heading has changed. Each translation therefore contains a digest of the headings, commands and
+// The levels of headings don't show whether the text of a heading has changed. So each translation contains a digest of the headings, commands and
 // tables of the English page.
 func TestTranslationsAreOfThePresentOriginals(t *testing.T) {
 	for p, original := range translations(t) {

@@ -32,7 +32,7 @@ import (
 	"github.com/openpai/paictl/templates"
 )
 
-// example is a piece of YAML in a page.
+// example is a YAML text in a page.
 type example struct {
 	place string
 	text  string
@@ -43,8 +43,8 @@ func (e example) has(keys ...string) bool {
 	return slices.ContainsFunc(keys, func(key string) bool { return slices.Contains(e.keys, key) })
 }
 
-// examples returns the blocks that are a map or a list in YAML. Commands and their output are text, and are neither. Text
-// that a command writes into a YAML file is an example, too.
+// examples returns the blocks that contain a YAML map or list. Commands and their output are plain text, so they aren't returned. Text that a
+// command writes to a YAML file is an example, too.
 func examples(t *testing.T) []example {
 	t.Helper()
 	var out []example
@@ -89,7 +89,7 @@ func examples(t *testing.T) []example {
 	return out
 }
 
-// People copy the examples. Only values that depend on a cluster, such as names of its machines, may be wrong in an example.
+// People copy the examples. In an example, only values that depend on the cluster, such as names of machines, may be wrong.
 func TestTheExamplesOfTheDocumentsAreValid(t *testing.T) {
 	found := examples(t)
 	for _, e := range found {
@@ -156,12 +156,12 @@ prerequisites: [{name: i, type: dockerimage, uri: ubuntu}]
 taskRoles: {main: {instances: 1, dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 1, gpu: 0}, commands: [a]}}
 `
 
-// indented indents all lines of a text but the first, to put it below a key.
+// indented indents all lines of a text except the first, so that the text can follow a key.
 func indented(by, text string) string {
 	return strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n"+by) + "\n"
 }
 
-// sectionsOf returns the sections that services-configuration.yaml may have.
+// sectionsOf returns the names of the sections that services-configuration.yaml may contain.
 func sectionsOf(t *testing.T) []string {
 	t.Helper()
 	entries, err := fs.ReadDir(templates.Charts(), "charts")
@@ -175,7 +175,7 @@ func sectionsOf(t *testing.T) []string {
 	return out
 }
 
-// ofACluster reports whether an example may break a rule, since its cluster isn't this one.
+// ofACluster reports whether an example may violate a rule of the configuration because the example belongs to another cluster.
 func ofACluster(rule string) bool {
 	return slices.ContainsFunc([]string{"layout/", "scheduler/", "storage/", "services/placement", "services/requires", "sku/"}, func(p string) bool { return strings.HasPrefix(rule, p) })
 }
@@ -189,7 +189,7 @@ func noErrors(t *testing.T, found strictyaml.Findings) {
 	}
 }
 
-// checkFolder adds a file to a configuration that is valid without the file.
+// checkFolder adds a file to a valid configuration, and asserts that the configuration stays valid.
 func checkFolder(t *testing.T, name, text string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -204,7 +204,7 @@ func checkFolder(t *testing.T, name, text string) {
 	noErrors(t, found)
 }
 
-// checkManifests decodes objects of Kubernetes strictly, each by its kind.
+// checkManifests decodes objects of Kubernetes strictly, each according to its kind.
 func checkManifests(t *testing.T, text string) {
 	t.Helper()
 	types := runtime.NewScheme()
@@ -231,7 +231,8 @@ const smallCluster = `physicalCluster:
 virtualClusters: {test: {virtualCells: [{cellType: NODE, cellNumber: 1}]}}
 `
 
-// checkSteps replays steps on a cluster of one machine, a0: their configurations are files of the reader.
+// checkSteps replays the steps of an example on a cluster with one machine, a0. The configurations that the steps name are files of the reader, so
+// they are replaced with this cluster's configuration.
 func checkSteps(t *testing.T, e example) {
 	t.Helper()
 	options := sim.ReplayOptions{ReadFile: func(string) ([]byte, error) { return []byte(smallCluster), nil }}

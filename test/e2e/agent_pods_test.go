@@ -16,15 +16,14 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// TestTheAgentHandsOutGPUsToOrdinaryPods gives two of the eight GPUs of one machine to ordinary pods; pai-scheduler and Kubernetes' own scheduler
-// run beside each other.
+// TestTheAgentHandsOutGPUsToOrdinaryPods gives two of a machine's eight GPUs to ordinary pods. pai-scheduler and Kubernetes' own scheduler both run.
 func TestTheAgentHandsOutGPUsToOrdinaryPods(t *testing.T) {
 	a := &agents{services: sharedServices(t)}
 	a.worker = a.names[1]
 	j := &jobs{&gpus{services: a.services}}
 	path := filepath.Join(a.cluster, "layout.yaml")
 	before := read(t, path)
-	// Not in a cleanup: connections end with the test.
+	// This isn't a t.Cleanup, because connections end with the test.
 	defer func() {
 		require.NoError(t, os.WriteFile(path, []byte(before), 0o600))
 		a.kubectl("delete pods,resourceclaims -l test=agent --timeout=180s --grace-period=1 --ignore-not-found")
@@ -96,7 +95,7 @@ func TestTheAgentHandsOutGPUsToOrdinaryPods(t *testing.T) {
 	})
 }
 
-// fillWithJobs begins with one free GPU for pods.
+// fillWithJobs runs jobs on the GPUs, so that pods have only one free GPU at first.
 func (a *agents) fillWithJobs(t *testing.T, j *jobs) {
 	task := func(name string, gpus, instances int) string {
 		return jobFile(t, fmt.Sprintf(`protocolVersion: 2
@@ -138,7 +137,8 @@ taskRoles:
 	j.ended(t, "whole", "stopped", "")
 }
 
-// submitOrdinary makes a pod whose containers c0, c1, … request a GPU each, as in any pod, and print the GPUs that they see.
+// submitOrdinary creates a pod whose containers c0, c1, … request one GPU each in the usual way of Kubernetes. Each container prints the GPUs that
+// it sees.
 func (a *agents) submitOrdinary(name, scheduler string, containers int) {
 	a.t.Helper()
 	var all strings.Builder
@@ -161,7 +161,7 @@ spec:
 `, name, scheduler, all.String()))
 }
 
-// seesIn waits for a container's output.
+// seesIn waits for the output of a container, and returns the device files of GPUs in it.
 func (a *agents) seesIn(pod, container string) (files []string) {
 	a.t.Helper()
 	eventually(a.t, 2*time.Minute, pod+" runs", func() bool {
@@ -171,7 +171,7 @@ func (a *agents) seesIn(pod, container string) (files []string) {
 	return files
 }
 
-// waitsOrdinary waits until a pod's condition reports that no GPU is free for the pod.
+// waitsOrdinary waits until a condition of the pod reports that no GPU is free for the pod.
 func (a *agents) waitsOrdinary(name string) {
 	a.t.Helper()
 	eventually(a.t, time.Minute, name+" waits", func() bool {

@@ -20,9 +20,9 @@ import (
 	"github.com/openpai/paictl/test/nvml"
 )
 
-// realGPUs gives a machine the files of a driver and of two GPUs, which are in its layout. The kernel has no module of NVIDIA's: opening a
-// permitted device file fails because there is no device (ENXIO), opening another one because it isn't permitted (EPERM). The rest is real:
-// containerd, the kubelet, NVIDIA's nvidia-ctk in the agent's image and its hook, which runc runs.
+// realGPUs adds the files of a driver and of two GPUs to a machine, and the GPUs to the layout. The kernel has no module of NVIDIA. Opening a
+// permitted device file therefore fails because the device doesn't exist (ENXIO), and opening another device file fails because it isn't permitted
+// (EPERM). The other parts are real: containerd, the kubelet, NVIDIA's nvidia-ctk in the agent's image, and its hook, which runc runs.
 func (a *agents) realGPUs(t *testing.T, worker string) {
 	root := t.TempDir()
 	nvml.Install(t, root, nvml.Driver)
@@ -50,7 +50,7 @@ chmod 755 /usr/sbin/modprobe`)
 	a.ofSKU(t, worker, "real", map[string]any{"type": "NVIDIA-A100-SXM4-80GB", "count": 2})
 }
 
-// ofSKU gives a machine a separate SKU with these GPUs, until the test ends.
+// ofSKU changes the SKU of a machine to a separate SKU with the given GPUs, until the test ends.
 func (a *agents) ofSKU(t *testing.T, worker, name string, gpu map[string]any) {
 	path := filepath.Join(a.cluster, "layout.yaml")
 	before := read(t, path)
@@ -74,7 +74,7 @@ func (a *agents) splitGPUs(t *testing.T, worker string) {
 	a.ofSKU(t, worker, "split", map[string]any{"type": "NVIDIA-A100-SXM4-80GB", "count": 8, "simulated": true, "mig": "3g.40gb"})
 }
 
-// instance is a pod with one instance of the first GPU, which prints its device files. %s are its name, class and node.
+// instance is a pod with one instance of the first GPU. The pod prints its device files. The placeholders are the name, the class and the node.
 const instance = `
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
@@ -100,7 +100,7 @@ spec:
   resourceClaims: [{name: gpus, resourceClaimName: %[1]s}]
 `
 
-// containersHaveInstances gives two pods an instance each of the same GPU.
+// containersHaveInstances creates two pods, each with an instance of the same GPU.
 func (a *agents) containersHaveInstances(t *testing.T, worker string) {
 	eventually(t, 2*time.Minute, worker+" has two instances of each", func() bool { return len(a.published(worker)) == 16 })
 	began := time.Now()
@@ -174,7 +174,7 @@ spec:
   resourceClaims: [{name: gpus, resourceClaimName: cuda}]
 `
 
-// containersUseADriver is a part of TestTheAgentHandsOutGPUs.
+// containersUseADriver is the part of TestTheAgentHandsOutGPUs with a driver's files.
 func (a *agents) containersUseADriver(t *testing.T) {
 	worker := a.names[2]
 	a.apply(fmt.Sprintf(deviceClass, claim.Class)) // for a run of this part alone
@@ -191,7 +191,7 @@ func (a *agents) containersUseADriver(t *testing.T) {
 	a.apply(fmt.Sprintf(cuda, claim.Class, worker))
 	saw := a.sees("cuda")
 	device := a.kubectl(`get resourceclaim cuda -o jsonpath='{.status.allocation.devices.results[0].device}'`)
-	// The library reports the second GPU's file for the first GPU.
+	// The library reports the device file of the second GPU for the first GPU.
 	own, of := "nvidia1", []string{"EPERM", "ENXIO"}
 	if device == "gpu-1" {
 		own, of = "nvidia0", []string{"ENXIO", "EPERM"}
@@ -207,7 +207,7 @@ func (a *agents) containersUseADriver(t *testing.T) {
 	a.kubectl("delete resourceclaim cuda")
 }
 
-// nextKernel shows a kernel that an upgrade has installed, without a module of the driver until the test builds one.
+// nextKernel simulates an upgrade that has installed a kernel without a module of the driver. Later it adds the module.
 func (a *agents) nextKernel(t *testing.T, worker string) {
 	r := run(t, "node", "list", "-p", a.cluster)
 	t.Logf("%s", r)
@@ -219,7 +219,7 @@ func (a *agents) nextKernel(t *testing.T, worker string) {
 	})
 }
 
-// resets has the agent reset a GPU with the machine's own nvidia-smi, which here records its arguments.
+// resets makes the agent reset a GPU. The agent uses the machine's own nvidia-smi, which is a script here that records its arguments.
 func (a *agents) resets(t *testing.T, worker string) {
 	a.on(worker, `cat >/usr/bin/nvidia-smi <<'END'
 #!/bin/sh

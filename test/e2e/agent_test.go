@@ -14,14 +14,14 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// TestTheAgentHandsOutGPUs runs the agent beside real kubelets, on machines that pretend to have eight GPUs each. Kubernetes' own scheduler
-// allocates them.
+// TestTheAgentHandsOutGPUs runs the agent with real kubelets, on machines that simulate eight GPUs each. Kubernetes' own scheduler allocates the
+// GPUs.
 func TestTheAgentHandsOutGPUs(t *testing.T) {
 	a := &agents{services: sharedServices(t)}
 	a.push()
 	a.start(0, "-n", "agent")
 	a.worker = a.names[1]
-	// Not in a cleanup: connections end with the test.
+	// This isn't a t.Cleanup, because connections end with the test.
 	defer func() {
 		a.kubectl("delete pods,resourceclaims,deviceclasses -l test=agent --timeout=180s --grace-period=1 --ignore-not-found")
 	}()
@@ -41,7 +41,7 @@ func TestTheAgentHandsOutGPUs(t *testing.T) {
 		a.apply(fmt.Sprintf(deviceClass, claim.Class))
 		a.apply(fmt.Sprintf(slow, claim.Class, a.worker))
 		a.sees("slow")
-		// The kubelet ends the pod with its own grace period; a later forced deletion doesn't shorten it.
+		// The kubelet stops the pod with the pod's own grace period. A later forced deletion doesn't shorten that period.
 		a.kubectl("delete pod slow --wait=false")
 		eventually(t, time.Minute, "the kubelet has begun to end it", func() bool {
 			return strings.Contains(a.kubectl("get events --field-selector involvedObject.name=slow,reason=Killing -o name"), "event")
@@ -158,14 +158,14 @@ func TestTheAgentHandsOutGPUs(t *testing.T) {
 	})
 }
 
-// agents are the agents of the shared cluster.
+// agents holds the agents of the shared cluster.
 type agents struct {
 	*services
 	worker string // the node that runs pods
 }
 
-// deviceClass is a class whose claims kube-scheduler fills with GPUs. The scheduler's chart, which isn't started here, makes the
-// class of its claims so that it matches no device.
+// deviceClass is a class with whose claims kube-scheduler allocates GPUs. The scheduler's chart isn't started here; its class for claims matches no
+// device.
 const deviceClass = `
 apiVersion: resource.k8s.io/v1
 kind: DeviceClass
@@ -173,7 +173,7 @@ metadata: {name: %s, labels: {test: agent}}
 spec: {selectors: [{cel: {expression: "device.driver == 'gpu.paictl.openpai.org'"}}]}
 `
 
-// thief is a pod that bypasses the scheduler; its claim isn't allocated yet. %s is its node.
+// thief is a pod that bypasses the scheduler, although its claim isn't allocated yet. The placeholder is its node.
 const thief = `
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
@@ -190,7 +190,7 @@ spec:
   resourceClaims: [{name: gpus, resourceClaimName: thief}]
 `
 
-// slow is a pod that holds all GPUs of a machine and takes long to end.
+// slow is a pod that holds all GPUs of a machine and stops only slowly.
 const slow = `
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
@@ -212,13 +212,13 @@ spec:
   resourceClaims: [{name: gpus, resourceClaimName: slow}]
 `
 
-// apply makes objects in the namespace default.
+// apply creates objects in the namespace default.
 func (a *agents) apply(text string) {
 	a.t.Helper()
 	a.on(a.names[0], "KUBECONFIG=/etc/kubernetes/admin.conf kubectl apply -f - 2>&1 <<'END'\n"+text+"\nEND\n")
 }
 
-// submit makes a pod that prints the GPUs that it sees whenever it is started.
+// submit creates a pod that prints the GPUs that it sees each time it is started.
 func (a *agents) submit(name string, gpus int, env string) {
 	a.t.Helper()
 	a.submitOf(claim.Class, name, gpus, env)
@@ -254,7 +254,7 @@ spec:
 `, name, a.worker, env, resources, claims))
 }
 
-// sees waits for a pod's output: its device files of GPUs.
+// sees waits for the output of a pod, and returns the device files of GPUs in it.
 func (a *agents) sees(name string) (files []string) {
 	a.t.Helper()
 	eventually(a.t, 2*time.Minute, name+" runs", func() bool {
@@ -264,7 +264,7 @@ func (a *agents) sees(name string) (files []string) {
 	return files
 }
 
-// refused waits for the agent's reason why a pod doesn't get its GPUs, and deletes the pod and its claim.
+// refused waits until the agent reports why a pod doesn't get its GPUs. Then it deletes the pod and its claim.
 func (a *agents) refused(name, why string) {
 	a.t.Helper()
 	eventually(a.t, time.Minute, "the agent refuses the claim of "+name, func() bool {
@@ -274,19 +274,19 @@ func (a *agents) refused(name, why string) {
 	a.kubectl("delete resourceclaim " + name + " --ignore-not-found")
 }
 
-// agentOf returns the agent's pod on a node.
+// agentOf returns the name of the agent's pod on a node.
 func (a *agents) agentOf(node string) string {
 	a.t.Helper()
 	return a.kubectl("-n pai-system get pods -l app.kubernetes.io/name=agent --field-selector spec.nodeName=" + node + " -o jsonpath='{.items[0].metadata.name}'")
 }
 
-// published returns the devices of a node.
+// published returns the names of the devices that the agent has published for a node.
 func (a *agents) published(node string) []string {
 	a.t.Helper()
 	return strings.Fields(a.kubectl("get resourceslices --field-selector spec.nodeName=" + node + " -o jsonpath='{.items[*].spec.devices[*].name}'"))
 }
 
-// containers returns the containers' IDs, which show whether one was started again.
+// containers returns the IDs of the pods' containers. An ID changes if its container is started again.
 func (a *agents) containers() string {
 	a.t.Helper()
 	out := a.kubectl(`get pods a b -o jsonpath='{range .items[*]}{.status.containerStatuses[0].containerID} {end}'`)

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/audit"
 )
 
-// actions returns the Actions that were made during the test, the oldest first.
+// actions returns the Actions that were created during the test, the oldest first.
 func (h *handled) actions() (out []actions.Action) {
 	h.t.Helper()
 	var list struct{ Items []actions.Action }
@@ -27,7 +27,7 @@ func (h *handled) actions() (out []actions.Action) {
 	return out
 }
 
-// of returns the Actions with an operation on a target. A target is a job, or a GPU of a machine.
+// of returns the Actions with an operation and a target. The target is a job, or a GPU of a machine.
 func of(all []actions.Action, do actions.Operation, target string) (out []actions.Action) {
 	for i := range all {
 		if all[i].Spec.Do == do && targetOf(&all[i].Spec) == target {
@@ -37,8 +37,8 @@ func of(all []actions.Action, do actions.Operation, target string) (out []action
 	return out
 }
 
-// targetOf returns the target of an Action, with the GPU that a policy has a machine drained and returned for: the same machine may be
-// drained for another one later.
+// targetOf returns the target of an Action. If a policy drains or returns a machine because of a GPU, the target includes the GPU, because the same
+// machine may be drained for another GPU later.
 func targetOf(s *actions.ActionSpec) string {
 	if s.Machine != nil && s.Machine.GPU != nil {
 		return fmt.Sprintf("GPU %d of %s", *s.Machine.GPU, s.Machine.Name)
@@ -46,7 +46,7 @@ func targetOf(s *actions.ActionSpec) string {
 	return s.Target()
 }
 
-// ended returns the only Action with an operation on a target, if it has ended.
+// ended returns the only Action with an operation and a target. The result is false if the Action hasn't ended.
 func ended(all []actions.Action, do actions.Operation, target string) (*actions.Action, bool) {
 	if got := of(all, do, target); len(got) == 1 && got[0].Status.Phase.Final() {
 		return &got[0], true
@@ -54,7 +54,8 @@ func ended(all []actions.Action, do actions.Operation, target string) (*actions.
 	return nil, false
 }
 
-// kill kills the handler's process. A new pod begins at once; the kubelet would wait longer with each restart of the container.
+// kill kills the process of the handler, and deletes its pods. A new pod starts immediately, whereas the kubelet would wait longer with each restart
+// of the container.
 func (h *handled) kill() {
 	h.t.Helper()
 	for at := range strings.FieldsSeq(h.kubectl(`-n pai-system get pods -l app.kubernetes.io/name=alert-handler -o jsonpath='{.items[*].spec.nodeName}'`)) {
@@ -65,7 +66,7 @@ func (h *handled) kill() {
 	h.kubectl("-n pai-system delete pods -l app.kubernetes.io/name=alert-handler --grace-period=0 --force")
 }
 
-// killedAtEachStep kills the handler whenever an Action has another phase than before, until done.
+// killedAtEachStep kills the handler whenever the phase of an Action has changed, until done returns true.
 func (h *handled) killedAtEachStep(t *testing.T, limit time.Duration, what string, done func([]actions.Action) bool) {
 	t.Helper()
 	phases := func(all []actions.Action) string {
@@ -89,7 +90,7 @@ func (h *handled) killedAtEachStep(t *testing.T, limit time.Duration, what strin
 	})
 }
 
-// records returns the records of the audit about Actions.
+// records returns the audit records about Actions.
 func (h *handled) records(flags ...string) []audit.Record {
 	h.t.Helper()
 	var page audit.Page
@@ -97,7 +98,7 @@ func (h *handled) records(flags ...string) []audit.Record {
 	return page.Items
 }
 
-// recorded waits for the record of an Action, and returns it; it is the only one.
+// recorded waits for the audit record of an Action, and returns it. There must be exactly one such record.
 func (h *handled) recorded(t *testing.T, a *actions.Action) audit.Record {
 	t.Helper()
 	var got []audit.Record

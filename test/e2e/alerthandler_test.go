@@ -18,15 +18,15 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// TestTheAlertHandlerActs lets policies act on real alerts of simulated GPUs: an idle job is stopped after its owner got a mail, and machines with
-// broken GPUs are drained, repaired and returned, or stay out. The handler is killed at each step, and people who forge requests and alerts
+// TestTheAlertHandlerActs makes policies act on real alerts of simulated GPUs. An idle job is stopped after its owner has received a mail. Machines
+// with broken GPUs are drained, repaired and returned, or they stay out of service. The handler is killed at each step. Forged requests and alerts
 // change nothing.
 func TestTheAlertHandlerActs(t *testing.T) {
 	h := newHandled(t)
-	// The idle job is first: its alert and its grace period take minutes, and the other tests run at the same time.
+	// The idle job is submitted first, because its alert and its grace period take minutes. The other parts of the test run during that time.
 	h.submitAs("ida", idles)
 	h.submitAs("mia", steady)
-	// Both gangs need two whole machines of four, and ida's job has a GPU of a third machine.
+	// Both gangs need two whole machines. There are four machines, and ida's job uses a GPU of a third.
 	h.submit(t, jobFile(t, fmt.Sprintf(gangOfTwo, "moves", "echo ready; sleep 1000000")))
 
 	t.Run("a mail server that comes back sends the notice", h.ownerIsTold)
@@ -39,7 +39,7 @@ func TestTheAlertHandlerActs(t *testing.T) {
 	t.Run("secrets are shown nowhere", h.showsNoSecret)
 }
 
-// handled is a cluster whose alerts make the handler act, with the receivers of its notices.
+// handled is a cluster in which alerts make the handler act. It also contains the receivers of the handler's notices.
 type handled struct {
 	*jobs
 	*accounts
@@ -50,13 +50,13 @@ type handled struct {
 	kills int
 }
 
-// grace is long enough for the handler to be killed and for the next one to send the notice.
+// grace is the grace period of the policy. It is long enough to kill the handler, and for the next handler to send the notice.
 const grace = 3 * time.Minute
 
 const administratorsMail = "ops@e2e.example.org"
 
-// newHandled starts the services. Durations are short by configuration alone: an idle job is one that was idle for a minute instead of two hours,
-// and Prometheus reads GPUs every 10 seconds. With the defaults the test would take three hours.
+// newHandled starts the services. Only the configuration shortens durations: a job counts as idle after a minute instead of two hours, and
+// Prometheus reads the GPUs every 10 seconds. With the defaults, the test would take three hours.
 func newHandled(t *testing.T) *handled {
 	t.Helper()
 	j := newJobs(t)
@@ -68,7 +68,7 @@ func newHandled(t *testing.T) *handled {
 	})
 	j.set("alert-handler", map[string]any{
 		"policies": []any{
-			// ann's gangs use their GPUs as little as all simulated GPUs.
+			// All simulated GPUs are idle, including the GPUs of ann's gangs, so the policy must except ann.
 			map[string]any{"name": "idle-jobs", "alerts": map[string]any{"alertname": "JobGpusIdle"}, "exempt": map[string]any{"tags": []any{"keep"}, "users": []any{"ann"}},
 				"dryRun": false, "steps": []any{map[string]any{"do": "stop-job", "grace": grace.String()}}},
 			map[string]any{"name": "broken-gpus", "alerts": map[string]any{"alertname": "GpuXidFatal|GpuMemoryErrors"}, "dryRun": false,
@@ -98,7 +98,7 @@ func newHandled(t *testing.T) *handled {
 	return h
 }
 
-// idleSoon returns the rule JobGpusIdle with a minute for two hours.
+// idleSoon returns the rule JobGpusIdle with a minute in place of two hours.
 func idleSoon(t testing.TB) map[string]any {
 	t.Helper()
 	file := node(t, read(t, "../../templates/charts/prometheus/files/rules/gpus.yaml"))
@@ -135,7 +135,7 @@ taskRoles:
     resourcePerInstance: {cpu: 0.2, memoryMB: 128, gpu: 0}
     commands: ["echo ready; sleep 1000000"]
 `
-	// gangOfTwo is a gang on two whole machines.
+	// gangOfTwo is the job file of a gang on two whole machines.
 	gangOfTwo = `protocolVersion: 2
 name: %s
 type: job
@@ -149,7 +149,7 @@ taskRoles:
 `
 )
 
-// submitAs submits a job of a person, and waits until it runs.
+// submitAs submits a job as a person, and waits until the job runs.
 func (h *handled) submitAs(who, text string) {
 	h.t.Helper()
 	h.may(who, "job", "submit", jobFile(h.t, text))
@@ -157,7 +157,7 @@ func (h *handled) submitAs(who, text string) {
 	eventually(h.t, 2*time.Minute, name+" runs", func() bool { return strings.Contains(h.as(who, "", "job", "logs", name).stdout, "ready") })
 }
 
-// ownerIsTold begins while the mail server is away.
+// ownerIsTold waits until the owner is notified. At first, the mail server can't be reached.
 func (h *handled) ownerIsTold(t *testing.T) {
 	eventually(t, 5*time.Minute, "the job's Action is in its grace", func() bool {
 		got := of(h.actions(), actions.OperationStopJob, "ida/idles")
@@ -186,13 +186,14 @@ func (h *handled) stateOf(t *testing.T, who, name string) string {
 	return job.State
 }
 
-// posting sends requests: an address, a value for Authorization, and a body, for each. It prints the status codes of the responses.
+// posting is a script that sends requests. For each request, its arguments are an address, the value of Authorization, and a body. It prints the
+// statuses of the responses.
 const posting = `import sys, urllib.error, urllib.request
 for at, login, body in zip(*[iter(sys.argv[1:])] * 3):
   try: print(urllib.request.urlopen(urllib.request.Request(at, data=body.encode(), headers={'Content-Type': 'application/json', 'Authorization': login}), timeout=20).status)
   except urllib.error.HTTPError as e: print(e.code)`
 
-// forgersGetNothing: ida has mia's job stopped in no way.
+// forgersGetNothing checks that ida can't stop mia's job in any way.
 func (h *handled) forgersGetNothing(t *testing.T) {
 	r := h.as("ida", "", "node", "drain", h.names[1], "--reason", "mine alone")
 	assert.NotZero(t, r.code, r)
@@ -205,7 +206,7 @@ func (h *handled) forgersGetNothing(t *testing.T) {
 	})
 	assert.Equal(t, "POST /api/v3/actions", refused[0].Detail["route"], refused)
 
-	// A job reaches the services, because flannel enforces no network policies. It has no password and no token.
+	// A job can connect to the services, because flannel enforces no network policies. But it has neither a password nor a token.
 	const handler, manager = "http://alert-handler.pai-system.svc.cluster.local:9095/alerts", "http://alert-manager.pai-system.svc.cluster.local:9093/api/v2/alerts"
 	labels := `"labels":{"alertname":"JobGpusIdle","user":"mia","job_name":"steady"}`
 	webhook := `{"version":"4","alerts":[{"status":"firing",` + labels + `,"startsAt":"2026-01-01T00:00:00Z"}]}`
@@ -213,7 +214,7 @@ func (h *handled) forgersGetNothing(t *testing.T) {
 		handler, "none", webhook, handler, "Bearer guess", webhook, handler, "Basic cGFpOnBhaQ==", webhook, manager, "none", "[{"+labels+"}]", manager, "Basic cGFpOnBhaQ==", "[{"+labels+"}]")...).stdout
 	assert.Equal(t, []string{"401", "401", "401", "401", "401"}, strings.Fields(out))
 
-	// An Action that ida writes herself, and one that the server's account would write for an operator, or for her.
+	// An Action has no effect if ida creates it herself, or if the server's account creates it for an operator or for ida.
 	uid := h.kubectl("-n pai-jobs get framework " + v1.ObjectName("mia", "steady") + " -o jsonpath='{.metadata.uid}'")
 	create := func(account, name, by string) (string, error) {
 		return h.try(h.names[0], fmt.Sprintf(`KUBECONFIG=/etc/kubernetes/admin.conf kubectl --as=%s create -f - 2>&1 <<'END'
@@ -248,7 +249,7 @@ END`, account, name, v1.ObjectName("mia", "steady"), uid, by, time.Now().Add(tim
 	assert.Empty(t, of(h.actions(), actions.OperationDrain, h.names[1]))
 }
 
-// hostsOf returns the machines of a gang of two, if both of its pods run.
+// hostsOf returns the machines of a gang of two pods, or nil unless both pods run.
 func (h *handled) hostsOf(t *testing.T, name string) (out []string) {
 	t.Helper()
 	for _, p := range h.podsOf(t, name) {
@@ -262,7 +263,7 @@ func (h *handled) hostsOf(t *testing.T, name string) (out []string) {
 	return out
 }
 
-// runs waits until a gang runs, and returns one of its machines.
+// runs waits until a gang runs, and returns one of the gang's machines.
 func (h *handled) runs(t *testing.T, name string) string {
 	t.Helper()
 	h.is(t, name, "running")
@@ -270,19 +271,19 @@ func (h *handled) runs(t *testing.T, name string) string {
 	return h.hostsOf(t, name)[0]
 }
 
-// avoids reports whether a gang runs on other machines than the given machine.
+// avoids reports whether a gang runs only on machines other than the given machine.
 func (h *handled) avoids(t *testing.T, name, machine string) bool {
 	t.Helper()
 	at := h.hostsOf(t, name)
 	return len(at) == 2 && !slices.Contains(at, machine)
 }
 
-// cordoned reports whether a machine gets no pods.
+// cordoned reports whether a machine is cordoned.
 func (h *handled) cordoned(machine string) bool {
 	return h.kubectl("get node "+machine+" -o jsonpath='{.spec.unschedulable}'") == "true"
 }
 
-// machineIsRepaired breaks a GPU of a gang by an error that a reset ends. The handler is killed at each step.
+// machineIsRepaired breaks a GPU of a gang with an error that a reset repairs. The handler is killed at each step.
 func (h *handled) machineIsRepaired(t *testing.T) {
 	sick := h.runs(t, "moves")
 	ok(t, "sandbox", "fault", "gpu", "--dir", h.dir, sick, "2", "xid=48")
@@ -303,7 +304,7 @@ func (h *handled) machineIsRepaired(t *testing.T) {
 	}
 	assert.False(t, h.cordoned(sick))
 	assert.NotContains(t, ok(t, h.args("node", "gpu", "list", sick, "--sick")...).stdout, "XID")
-	// A reset takes seconds, so that the gang may find the machine returned.
+	// The reset takes only seconds, so the gang may run on the same machine again.
 	eventually(t, time.Minute, "the gang runs again", func() bool { return len(h.hostsOf(t, "moves")) == 2 })
 	f := h.framework(t, "moves")
 	assert.Equal(t, int32(1), f.Status.RetryPolicyStatus.TotalRetriedCount)
@@ -312,7 +313,7 @@ func (h *handled) machineIsRepaired(t *testing.T) {
 	h.ended(t, "moves", "stopped", "")
 }
 
-// idleJobIsStopped waits for the end of the grace period, and kills the handler when it acts.
+// idleJobIsStopped waits for the end of the grace period, and kills the handler while it acts.
 func (h *handled) idleJobIsStopped(t *testing.T) {
 	var a *actions.Action
 	h.killedAtEachStep(t, grace+2*time.Minute, "the job's Action ends", func(all []actions.Action) (over bool) {
@@ -338,7 +339,8 @@ func (h *handled) idleJobIsStopped(t *testing.T) {
 	assert.Empty(t, h.mail.of("mia@e2e.example.org", ""))
 }
 
-// machineStaysOut breaks a GPU of a gang by an error that only a restart of the machine ends. The gang's program fails by it, as programs do.
+// machineStaysOut breaks a GPU of a gang with an error that only a reboot of the machine repairs. The error makes the program of the gang fail, like
+// real programs.
 func (h *handled) machineStaysOut(t *testing.T) {
 	h.submit(t, jobFile(t, fmt.Sprintf(gangOfTwo, "breaks", "until grep -q reason /run/paictl/gpus/gpus.json; do sleep 0.5; done; echo CUDA error; exit 1")))
 	h.out = h.runs(t, "breaks")
@@ -372,7 +374,7 @@ func (h *handled) machineStaysOut(t *testing.T) {
 	ok(t, h.job("stop", "breaks")...)
 }
 
-// shareHolds breaks a GPU of a second machine: of four machines, policies may cordon one.
+// shareHolds breaks a GPU of a second machine. Policies may cordon only one of four machines.
 func (h *handled) shareHolds(t *testing.T) {
 	second := h.names[1]
 	if second == h.out {
@@ -392,7 +394,7 @@ func (h *handled) shareHolds(t *testing.T) {
 	ok(t, "sandbox", "fault", "gpu", "--dir", h.dir, second, "1", "clear")
 }
 
-// personReturnsIt restarts the machine, which ends the fault, and returns the cluster to its former state.
+// personReturnsIt restarts the machine, which ends the fault, and then uncordons it.
 func (h *handled) personReturnsIt(t *testing.T) {
 	require.NotEmpty(t, h.out)
 	ok(t, "sandbox", "fault", "gpu", "--dir", h.dir, h.out, "5", "clear")
@@ -405,7 +407,7 @@ func (h *handled) personReturnsIt(t *testing.T) {
 	assert.NotContains(t, ok(t, "node", "list", "-p", h.cluster).stdout, "policy broken-gpus")
 }
 
-// showsNoSecret searches objects and logs for the password of the mail server and the address of the webhook.
+// showsNoSecret asserts that objects and logs contain neither the password of the mail server nor the address of the webhook.
 func (h *handled) showsNoSecret(t *testing.T) {
 	shown := h.kubectl("get configmaps,pods,deployments,events,actions.paictl.openpai.org -A -o yaml") + h.kubectl("-n pai-system logs --tail=-1 -l app.kubernetes.io/name=alert-handler")
 	assert.NotContains(t, shown, mailLogin)

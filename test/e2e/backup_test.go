@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestAClusterIsRestoredOntoAnotherMachine saves a cluster, removes its machine, and makes the cluster again on one with another name and address. A
-// completed job is then in its history, and a job that was running begins again, with its code.
+// TestAClusterIsRestoredOntoAnotherMachine saves a cluster, removes its machine, and restores the cluster onto a machine with another name and
+// address. After that, the history contains a completed job, and a job that was running starts again with its code.
 func TestAClusterIsRestoredOntoAnotherMachine(t *testing.T) {
 	l := newServices(t, "e2eb", 1)
 	runsJobs := []string{"-n", "scheduler", "-n", "storage", "-n", "job-controller"}

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// balance starts a TCP load balancer on this machine in front of the first hosts' API servers, on the address of the sandbox's bridge. It tries the
-// hosts in turn, and skips a host that rejects the connection. balance returns the balancer's address.
+// balance starts a TCP load balancer on this machine, and returns the balancer's address. The balancer listens at the address of the sandbox's
+// bridge, and forwards connections to the API servers of the first hosts. It tries the hosts in turn, and skips a host that rejects the connection.
 func (l *lab) balance(hosts int) string {
 	l.t.Helper()
 	var backends []string

@@ -15,8 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// BenchmarkClusterUp compares the time to bring three fresh hosts up with paictl and with a script
-// that does the same by hand.
+// BenchmarkClusterUp measures how long it takes to create a cluster of three fresh hosts, with paictl and with a script of manual steps.
 func BenchmarkClusterUp(b *testing.B) {
 	b.Run("paictl", func(b *testing.B) {
 		for range b.N {
@@ -46,8 +45,8 @@ func BenchmarkClusterUp(b *testing.B) {
 	})
 }
 
-// BenchmarkFacts50LightHosts gets all hardware facts of 50 hosts, and, for comparison, runs "true" on each by a bare SSH exec: both include dial
-// and authentication.
+// BenchmarkFacts50LightHosts reads all hardware facts of 50 hosts. For comparison, it also runs "true" on each host over plain SSH. Both
+// measurements include connection and authentication.
 func BenchmarkFacts50LightHosts(b *testing.B) {
 	l := newLab(b, "e2ef", 50, "--light")
 	q, _, err := config.LoadQuickStart(filepath.Join(l.dir, "quick-start.yaml"))
@@ -72,7 +71,7 @@ func BenchmarkFacts50LightHosts(b *testing.B) {
 	})
 }
 
-// onAll dials all targets and runs the script on each, at once.
+// onAll connects to all targets concurrently, and runs the script on each target.
 func onAll(b *testing.B, targets []ssh.Target, s ssh.Script) {
 	b.Helper()
 	client := ssh.NewClient(ssh.Options{})
@@ -87,7 +86,7 @@ func onAll(b *testing.B, targets []ssh.Target, s ssh.Script) {
 	})
 }
 
-// onAllOpen measures the script alone, on connections that are already open.
+// onAllOpen runs the script on all targets over connections that are already open, so it measures only the script.
 func onAllOpen(b *testing.B, targets []ssh.Target, s ssh.Script) {
 	b.Helper()
 	client := ssh.NewClient(ssh.Options{})

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// client writes to the API and reads it back, about once a second, on a machine and at the address that its kubelet uses.
+// client runs on a machine, and uses the same address of the API server as the machine's kubelet. About once a second, it writes a value to the API
+// and reads it back.
 type client struct {
 	t    testing.TB
 	lab  *lab
@@ -17,13 +18,13 @@ type client struct {
 	mark int // lines of its log to skip
 }
 
-// client starts a client on a host that has no administrator's kubeconfig.
+// client starts a client on a host, which doesn't need to have the administrator's kubeconfig.
 func (l *lab) client(host int) *client {
 	l.t.Helper()
 	return l.clientWith(host, l.on(l.names[0], "cat /etc/kubernetes/admin.conf"))
 }
 
-// clientWith starts a client with a kubeconfig.
+// clientWith starts a client that uses a kubeconfig.
 func (l *lab) clientWith(host int, conf string) *client {
 	l.t.Helper()
 	c := &client{t: l.t, lab: l, host: l.names[host]}
@@ -47,7 +48,7 @@ setsid sh /root/client.sh </dev/null >/dev/null 2>&1 &
 	return c
 }
 
-// begins skips the earlier log, once the client has succeeded again.
+// begins waits until the client has succeeded again. gap then ignores the earlier part of the log.
 func (c *client) begins() {
 	c.t.Helper()
 	c.mark = len(c.successes())
@@ -75,7 +76,7 @@ func (c *client) ends() {
 	c.lab.on(c.host, "rm -f /root/client.run /root/client.conf")
 }
 
-// successes returns when it read its written value, in seconds.
+// successes returns the times at which the client has read back the value that it had written, in seconds.
 func (c *client) successes() []float64 {
 	c.t.Helper()
 	var out []float64

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestClusterComesUpAndWorks follows the main use: a quick-start file, one command, and pods that reach each
-// other. The same command then changes nothing, nodes join and leave, and at last the hosts are restored.
+// TestClusterComesUpAndWorks follows the main use of paictl: with a quick-start file and one command, a cluster is created whose pods can connect to
+// each other. Another run of the command changes nothing. Then nodes join and leave, and finally the hosts are restored.
 func TestClusterComesUpAndWorks(t *testing.T) {
 	l := newLab(t, "e2ea", 3)
 	l.generate()
@@ -77,7 +77,7 @@ func TestClusterComesUpAndWorks(t *testing.T) {
 	})
 }
 
-// isReady waits until the given number of nodes is Ready and all system pods run.
+// isReady waits until exactly the given number of nodes is Ready, and all system pods run.
 func (l *lab) isReady(nodes int) {
 	l.t.Helper()
 	eventually(l.t, 2*time.Minute, "all nodes are Ready", func() bool {
@@ -90,8 +90,7 @@ func (l *lab) isReady(nodes int) {
 	})
 }
 
-// podsReachEachOther runs the demo's pods: one on each worker, each asking all others by
-// address, and the service by name.
+// podsReachEachOther runs one of the demo's pods on each worker. Each pod sends requests to all other pods by address, and to the service by name.
 func (l *lab) podsReachEachOther() {
 	l.t.Helper()
 	l.on(l.names[0], "cat >/root/netcheck.yaml <<'EOF'\n"+read(l.t, "../../examples/demo/netcheck.yaml")+"\nEOF")
@@ -114,7 +113,7 @@ func (l *lab) podsReachEachOther() {
 	l.kubectl("delete namespace paictl-demo --wait")
 }
 
-// snapshot lists the traces that a cluster could leave on a host.
+// snapshot lists everything on a host that a cluster could leave behind.
 func (l *lab) snapshot(host string) string {
 	l.t.Helper()
 	return l.on(host, `
@@ -143,7 +142,7 @@ func (l *lab) snapshots() map[string]string {
 	return out
 }
 
-// same compares two snapshots of a host and shows only their differences.
+// same compares two snapshots of a host, and shows only the differences.
 func same(t testing.TB, host, before, after string) {
 	t.Helper()
 	d, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
@@ -162,7 +161,7 @@ func (l *lab) address(i int) string {
 	return l.machines.address(l.t, l.names[i])
 }
 
-// gateway returns the address of this machine in the hosts' network. Pods reach servers of the test there.
+// gateway returns the address of this machine in the network of the hosts. Pods use it to connect to servers of the test.
 func (l *lab) gateway() string {
 	l.t.Helper()
 	master, err := netip.ParseAddr(l.address(0))
@@ -179,7 +178,7 @@ func read(t testing.TB, path string) string {
 	return string(b)
 }
 
-// edit replaces a text that must be in a file.
+// edit replaces a text in a file, which must contain the text.
 func edit(t testing.TB, path, have, want string) {
 	t.Helper()
 	body := read(t, path)

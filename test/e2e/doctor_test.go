@@ -27,7 +27,8 @@ type report struct {
 	Fixes []struct{ What, Error string }
 }
 
-// found returns the findings of a check that are worse than ok, as "where: message -> remedy".
+// found returns the findings of a check that are warnings or problems, as "check: where: message (evidence) -> remedy". If check is "", it returns
+// those of all checks.
 func (r *report) found(check string) (out []string) {
 	for _, c := range r.Checks {
 		for _, f := range c.Findings {
@@ -39,10 +40,10 @@ func (r *report) found(check string) (out []string) {
 	return out
 }
 
-// sick is a cluster with its doctor.
+// sick is a cluster on which the tests run the doctor.
 type sick struct{ *services }
 
-// ask runs the doctor and expects an exit code.
+// ask runs the doctor, which must exit with a given code, and returns its report.
 func (s *sick) ask(t *testing.T, code int, flags ...string) *report {
 	t.Helper()
 	r := run(t, append([]string{"doctor", "-p", s.cluster, "-o", "json"}, flags...)...)
@@ -52,14 +53,14 @@ func (s *sick) ask(t *testing.T, code int, flags ...string) *report {
 	return out
 }
 
-// ofHosts returns all findings except findings about the disk of the machine that the hosts share, which may be nearly full.
+// ofHosts returns all findings except those about the disk of the test's machine, which all hosts share and which may be nearly full.
 func (r *report) ofHosts() []string {
 	return slices.DeleteFunc(r.found(""), func(f string) bool {
 		return strings.HasPrefix(f, "disk-space: ") && (strings.Contains(f, ": / is full") || strings.Contains(f, ": /var is full"))
 	})
 }
 
-// finds expects one finding of a check whose place begins with where, with a message and a remedy.
+// finds expects a finding of a check at a place that begins with where, with the given message and remedy.
 func (s *sick) finds(t *testing.T, r *report, check, where, message, remedy string) {
 	t.Helper()
 	all := r.found(check)
@@ -70,7 +71,7 @@ func (s *sick) finds(t *testing.T, r *report, check, where, message, remedy stri
 	assert.True(t, ok, "%s of %q with %q and %q is not among %s", check, where, message, remedy, strings.Join(r.found(""), "\n"))
 }
 
-// well waits until the doctor has no more findings: repairs take a moment.
+// well waits until the doctor has no findings, because repairs take a moment.
 func (s *sick) well(t *testing.T, flags ...string) *report {
 	t.Helper()
 	var last *report
@@ -87,7 +88,7 @@ func (s *sick) well(t *testing.T, flags ...string) *report {
 	return last
 }
 
-// TestDoctor breaks one thing after the other on a healthy cluster, and has the doctor find each.
+// TestDoctor breaks a healthy cluster in several ways, one after the other. The doctor must find each fault.
 func TestDoctor(t *testing.T) {
 	s := &sick{&services{lab: newLab(t, "e2ed", 3)}}
 	edit(t, filepath.Join(s.dir, "quick-start.yaml"), "gpu: none", "gpu: simulate")
@@ -117,7 +118,7 @@ func TestDoctor(t *testing.T) {
 	t.Run("on a cluster that paictl did not install the API is looked at beside the folder", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "existing")
 		ok(t, "config", "generate", "--from-kubeconfig", s.kubeconfig, "-o", dir)
-		// The pushed folder belongs to the cluster that paictl did install.
+		// The pushed folder belongs to the cluster that paictl has installed.
 		r := run(t, "doctor", "-p", dir, "--kubeconfig", s.kubeconfig, "--skip", "configuration,alerts-firing")
 		assert.Equal(t, 0, r.code, "%s", r)
 		assert.Contains(t, r.stdout, "connect to its machines")
@@ -144,10 +145,10 @@ func TestDoctor(t *testing.T) {
 		s.clean(t)
 	})
 
-	// One run finds all these faults together, which saves time.
+	// One run of the doctor finds all of these faults, which saves time.
 	t.Run("faults of machines", func(t *testing.T) {
 		s.on(first, "systemctl stop kubelet")
-		// Not on the path of the pods: the doctor checks the full file system itself.
+		// This path isn't the path for pods, so the doctor must check the full file system itself.
 		s.on(second, "mkdir -p /datastorage && mount -t tmpfs -o size=8m tmpfs /datastorage && head -c 8200000 /dev/zero >/datastorage/full")
 		s.on(second, "mkdir -p /mnt/shared && echo 'files.invalid:/shared /mnt/shared nfs defaults,nofail 0 0' >>/etc/fstab")
 		s.on(second, `printf '#!/bin/sh\nfor a; do case $a in -*) ;; +*%%s*) f=1 ;; esac; done\n[ -z "${f:-}" ] || set -- -d +5min "$@"\nexec /bin/date "$@"\n' >/usr/local/bin/date && chmod +x /usr/local/bin/date`)
@@ -180,7 +181,7 @@ func TestDoctor(t *testing.T) {
 				!strings.Contains(s.kubectl("-n kube-system get pods -o name -l k8s-app=kube-dns"), "pod/") &&
 				strings.Contains(s.kubectl("-n pai-system get pods --no-headers -l app.kubernetes.io/name=node-exporter"), "Pull")
 		})
-		// The machine reports two GPUs fewer than its cells have; without its agent this isn't corrected.
+		// The machine reports two GPUs fewer than its cells contain. The report isn't corrected, because the agent doesn't run.
 		s.kubectl("annotate --overwrite node " + first + ` paictl.openpai.org/gpus='{"devices":[{"index":0,"healthy":true},{"index":1,"healthy":true},{"index":2,"healthy":true},{"index":3,"healthy":true},{"index":4,"healthy":true},{"index":5,"healthy":true}]}'`)
 		r := s.ask(t, 2)
 		s.finds(t, r, "image-pulls", "pai-system/node-exporter", "no-such-image", "paictl image push")
@@ -224,13 +225,13 @@ func TestDoctor(t *testing.T) {
 	})
 }
 
-// clean waits until the doctor's objects are gone: Kubernetes takes a moment to remove a namespace.
+// clean waits until the doctor's objects are gone, because Kubernetes takes a moment to remove a namespace.
 func (s *sick) clean(t *testing.T) {
 	t.Helper()
 	eventually(t, time.Minute, "the doctor's pods are gone", func() bool { return s.onlyNamespace() == "" })
 }
 
-// onlyNamespace returns the doctor's namespace.
+// onlyNamespace returns the name of the doctor's namespace, or "" if it doesn't exist.
 func (s *sick) onlyNamespace() string {
 	for name := range strings.FieldsSeq(s.kubectl("get namespaces -o name")) {
 		if strings.Contains(name, "paictl-doctor") {
@@ -240,13 +241,13 @@ func (s *sick) onlyNamespace() string {
 	return ""
 }
 
-// expiring replaces a certificate with one that ends in three days.
+// expiring is a script that replaces a certificate with one that expires in three days.
 const expiring = `p=/etc/kubernetes/pki; cp $p/apiserver-kubelet-client.crt /root/kept.crt
 openssl req -new -key $p/apiserver-kubelet-client.key -subj /O=system:masters/CN=kube-apiserver-kubelet-client |
 	openssl x509 -req -CA $p/ca.crt -CAkey $p/ca.key -CAcreateserial -days 3 -out $p/apiserver-kubelet-client.crt 2>/dev/null
 rm -f $p/ca.srl`
 
-// TestDoctorMissesAMember removes one of three masters' etcd: first the program, then the member.
+// TestDoctorMissesAMember removes etcd from one of three masters. It first stops the program, and then removes the member.
 func TestDoctorMissesAMember(t *testing.T) {
 	s := &sick{&services{lab: newLab(t, "e2edm", 3)}}
 	s.masters(s.balance(3), 0, 1, 2)

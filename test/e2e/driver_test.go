@@ -13,26 +13,27 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// driverHost is a host whose files describe GPUs (see testdata/driver-machine.sh: no kernel module is ever loaded), with real apt and dpkg.
+// driverHost is a host with real apt and dpkg. Its GPUs are only simulated by files, and no kernel module is ever loaded; see
+// testdata/driver-machine.sh.
 type driverHost struct {
 	*lab
 	t    *testing.T
 	host string
 }
 
-// packages returns all packages in dpkg's database, with versions and holds.
+// packages returns all packages in dpkg's database, with their versions and holds.
 func (d *driverHost) packages() string {
 	d.t.Helper()
 	return d.on(d.host, `dpkg-query -W -f '${Package} ${Version} ${db:Status-Abbrev}\n'`)
 }
 
-// driver returns the release of the loaded module, and dpkg's state of the userland.
+// driver returns the release of the loaded module, and the state of the driver's programs and libraries in dpkg.
 func (d *driverHost) driver() string {
 	d.t.Helper()
 	return d.on(d.host, `sed -n 's/.*x86_64  \([0-9.]*\) .*/\1/p' /proc/driver/nvidia/version 2>/dev/null; dpkg-query -W -f '${Version} ${db:Status-Abbrev}' nvidia-driver-cuda 2>/dev/null || true`)
 }
 
-// wants writes the driver's settings into the configuration.
+// wants writes settings of the driver to the configuration.
 func (d *driverHost) wants(settings string) {
 	d.t.Helper()
 	file := filepath.Join(d.cluster, "kubernetes-configuration.yaml")
@@ -41,7 +42,7 @@ func (d *driverHost) wants(settings string) {
 	require.NoError(d.t, os.WriteFile(file, []byte(text), 0o600))
 }
 
-// phase runs only the driver's phase.
+// phase runs only the phase for the driver, which must exit with a given code.
 func (d *driverHost) phase(code int, more ...string) (summary, string) {
 	d.t.Helper()
 	r := run(d.t, append([]string{"cluster", "up", "-p", d.cluster, "-o", "json", "--phases", "nvidia-driver"}, more...)...)
@@ -49,7 +50,7 @@ func (d *driverHost) phase(code int, more ...string) (summary, string) {
 	return lastSummary(d.t, r.stdout), r.stdout + r.stderr
 }
 
-// newDriverHost makes a host with a repository in NVIDIA's or Debian's layout.
+// newDriverHost creates a host. scripts are run on it, for example to create a repository in NVIDIA's layout.
 func newDriverHost(t *testing.T, name string, scripts ...string) *driverHost {
 	t.Helper()
 	d := &driverHost{lab: newLab(t, name, 1), t: t}
@@ -65,8 +66,8 @@ func newDriverHost(t *testing.T, name string, scripts ...string) *driverHost {
 
 const nvidia570 = "{policy: install, source: nvidia, version: 570.133.20}"
 
-// TestDriverPackages installs, changes and removes the packages of a driver, and tests the failures. Packages and dpkg are
-// real, but the packages' contents are not, and no kernel module is loaded.
+// TestDriverPackages installs, changes and removes the packages of a driver, and tests failures of these changes. Packages and dpkg are real, but
+// the contents of the packages aren't, and no kernel module is loaded.
 func TestDriverPackages(t *testing.T) {
 	d := newDriverHost(t, "e2edrv", "driver-repository.sh")
 	before := d.packages()
@@ -175,7 +176,8 @@ func TestDriverPackages(t *testing.T) {
 		d.on(d.host, "rm /fake/module-busy")
 	})
 	step("upgrade to another branch, whose fabric manager has another name", func() {
-		// The agent's program uses the GPUs. apt's cache has a file for another architecture, and one that a full disk has truncated.
+		// A program with the name of the agent's program uses the GPUs. The cache of apt contains a file for another architecture, and a file that
+		// was truncated because the disk was full.
 		d.on(d.host, `cp /bin/sleep /tmp/pai-nvml; nohup /tmp/pai-nvml 1000 >/dev/null 2>&1 </dev/null &
 cd /var/cache/apt/archives; echo x >libcuda1_580.65.06-1_i386.deb; head -c 300 /srv/nvidia/nvidia-smi_580.65.06-1_amd64.deb >nvidia-smi_580.65.06-1_amd64.deb`)
 		d.phase(0)
@@ -193,7 +195,7 @@ cd /var/cache/apt/archives; echo x >libcuda1_580.65.06-1_i386.deb; head -c 300 /
 	})
 	step("an installation that was cut off is completed", func() {
 		d.wants(nvidia570)
-		// A killed run leaves unpacked packages that aren't configured, and the list of the packages before the change.
+		// A killed run has left packages that are unpacked but not configured, and the list of the packages from before the change.
 		d.on(d.host, "awk '$4 ~ /package/ || 1' /dev/null; printf 'nvidia-smi 570.172.08-1 hold\\nlibnvidia-ml1 570.172.08-1 hold\\n' >/var/lib/paictl/driver-change; dpkg --force-depends --unpack /srv/nvidia/libnvidia-ml1_570.133.20-1_amd64.deb /srv/nvidia/nvidia-smi_570.133.20-1_amd64.deb >/dev/null 2>&1")
 		s, _ := d.phase(0)
 		assert.NotZero(t, s.Changes)
@@ -216,8 +218,8 @@ cd /var/cache/apt/archives; echo x >libcuda1_580.65.06-1_i386.deb; head -c 300 /
 	})
 }
 
-// TestDriverFromDebian installs Debian's real packages as far as possible: the headers of the host's kernel are missing, and
-// with an empty folder in their place DKMS can't build.
+// TestDriverFromDebian installs Debian's real packages as far as possible. The headers of the host's kernel are missing. With an empty folder in
+// place of the headers, DKMS can't build the module.
 func TestDriverFromDebian(t *testing.T) {
 	d := newDriverHost(t, "e2edeb")
 	d.on(d.host, "rm -r /fake/pci/0000:05:00.0") // Debian has no fabric manager
@@ -229,7 +231,7 @@ func TestDriverFromDebian(t *testing.T) {
 	_, out = d.phase(4)
 	assert.Contains(t, out, "the headers of its running kernel are not available: linux-headers-")
 
-	// If a build is tried, it fails, and all packages are removed again.
+	// DKMS tries to build the module and fails, so all packages are removed again.
 	d.on(d.host, "mkdir -p /lib/modules/$(uname -r)/build/include")
 	s, out := d.phase(1)
 	require.Len(t, s.Failed, 1, out)
@@ -242,7 +244,7 @@ func TestDriverFromDebian(t *testing.T) {
 	assert.Regexp(t, `^nvidia-driver/apply on e2edeb-1: exit status 1: the driver 535\.[0-9.]+ can't be installed: Error! Bad return status for module build on kernel: .*; its packages were removed again`, s.Failed[0].Error)
 	assert.Equal(t, before, d.packages())
 
-	// If DKMS finds no headers, it doesn't fail the installation; the module is missing then.
+	// If DKMS finds no headers, the installation succeeds, but the module is missing.
 	d.on(d.host, "rmdir /lib/modules/$(uname -r)/build/include")
 	s, out = d.phase(1)
 	require.Len(t, s.Failed, 1, out)
@@ -258,12 +260,12 @@ func TestDriverFromDebian(t *testing.T) {
 	assert.Empty(t, d.on(d.host, "dpkg --audit; ls /etc/nvidia /usr/lib/nvidia 2>/dev/null || true; find /etc/modprobe.d -name '*nvidia*'"))
 }
 
-// TestDriverFromTheBundle installs a driver on a machine that reaches no repository, from packages that were added to a bundle.
+// TestDriverFromTheBundle installs a driver on a machine that can't reach a repository. The packages were added to a bundle.
 func TestDriverFromTheBundle(t *testing.T) {
 	d := newDriverHost(t, "e2eair", "driver-repository.sh")
 	own, debs := filepath.Join(d.dir, "bundle"), filepath.Join(d.dir, "debs")
 	manifest := read(t, filepath.Join(bundle, "manifest.yaml"))
-	// Only the bundle's manifest is rewritten, as another inode.
+	// The copied bundle consists of hard links. Only its manifest is rewritten, as a new file.
 	out, err := exec.CommandContext(t.Context(), "cp", "-al", bundle, own).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.NoError(t, os.RemoveAll(filepath.Join(own, ".work")))
@@ -317,8 +319,8 @@ func TestDriverFromTheBundle(t *testing.T) {
 	assert.Equal(t, manifest, read(t, filepath.Join(bundle, "manifest.yaml")), "the bundle of the tests is as it was")
 }
 
-// TestDriverUpgrade exchanges drivers on a working cluster: kubeadm, kubelets, drains, apt and dpkg are real; the packages' contents are not, and no
-// kernel module is loaded (testdata/driver-machine.sh).
+// TestDriverUpgrade replaces drivers on a working cluster. kubeadm, kubelets, drains, apt and dpkg are real. The contents of the packages aren't,
+// and no kernel module is loaded (testdata/driver-machine.sh).
 func TestDriverUpgrade(t *testing.T) {
 	d := &driverHost{lab: newLab(t, "e2eupg", 2), t: t}
 	d.host = d.names[1]
@@ -361,7 +363,7 @@ func TestDriverUpgrade(t *testing.T) {
 	assert.Contains(t, plan, "install NVIDIA driver")
 	assert.Equal(t, before, work(), "nothing was changed")
 
-	// The first driver, on a machine whose GPUs nouveau doesn't release: only a restart helps.
+	// The first driver is installed on a machine whose GPUs nouveau doesn't release, so only a reboot helps.
 	d.on(d.host, "mkdir /sys/module/nouveau; touch /fake/nouveau-busy")
 	assert.Contains(t, upgrade(1, "--yes"), "a reboot is needed: the kernel's own driver nouveau is in use")
 	assert.Regexp(t, "^true 20[0-9-]+T", state(), "cordoned, and since when")
@@ -374,7 +376,7 @@ func TestDriverUpgrade(t *testing.T) {
 	assert.Contains(t, upgrade(0, "--yes"), "0 changes")
 	assert.Equal(t, first, work(), "a second run changes nothing")
 
-	// Another release, which the upgrade writes to the configuration.
+	// The upgrade installs another release, and writes it to the configuration.
 	upgrade(0, "--yes", "--to", "570.172.08")
 	assert.Equal(t, "570.172.08\n570.172.08-1 hi", d.driver())
 	assert.Contains(t, read(t, filepath.Join(d.cluster, "kubernetes-configuration.yaml")), `version: "570.172.08"`)
@@ -382,7 +384,7 @@ func TestDriverUpgrade(t *testing.T) {
 	second := work()
 	assert.NotEqual(t, first, second)
 
-	// The old module can't be unloaded: a hidden user holds it until the machine restarts.
+	// The old module can't be unloaded, because a hidden user keeps it loaded until the machine reboots.
 	d.on(d.host, "touch /fake/module-busy")
 	assert.Contains(t, upgrade(1, "--yes", "--to", "570.133.20"), "a reboot is needed: the kernel module 570.172.08 is in use")
 	assert.Equal(t, "570.172.08\n570.172.08-1 hi", d.driver())
@@ -391,7 +393,7 @@ func TestDriverUpgrade(t *testing.T) {
 	upgrade(0, "--yes", "--to", "570.172.08")
 	assert.Equal(t, inService, state())
 
-	// The next run doesn't uncordon a machine whose driver was seen to fail.
+	// The next run doesn't uncordon a machine if the driver has failed there before.
 	d.on(d.host, "cp -r /fake/pci/0000:0a:00.0 /fake/pci/0000:0b:00.0; touch /fake/broken-570.133.20")
 	upgrade(1, "--yes", "--to", "570.133.20")
 	d.on(d.host, "rm /fake/broken-570.133.20")
@@ -403,7 +405,7 @@ func TestDriverUpgrade(t *testing.T) {
 	upgrade(0, "--yes", "--to", "570.172.08")
 	assert.Equal(t, inService, state())
 
-	// If packages break, the earlier packages are restored, and the machine stays cordoned until an operator checks it.
+	// If the new packages fail, the earlier packages are restored. The machine stays cordoned until an operator has checked it.
 	d.on(d.host, "touch /fake/broken-580.65.06")
 	assert.Contains(t, upgrade(1, "--yes", "--to", "580.65.06"), "the earlier ones are restored")
 	assert.Equal(t, "570.172.08\n570.172.08-1 hi", d.driver())
@@ -413,7 +415,7 @@ func TestDriverUpgrade(t *testing.T) {
 	assert.Equal(t, "580.65.06\n580.65.06-1 hi", d.driver())
 	assert.Equal(t, inService, state())
 
-	// A pod that may not leave keeps the driver, and the machine in service.
+	// If a pod can't be evicted, the machine keeps the driver and stays in service.
 	work()
 	d.kubectl("create poddisruptionbudget all --selector=app=work --min-available=2")
 	out := upgrade(1, "--yes", "--to", "570.172.08", "--drain-timeout", "5s")

@@ -13,9 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRunsThatEndEarlyAreContinued interrupts runs on the same hosts, one after the other: by a second run at
-// the same time, by SIGKILL at random moments, by a worker that loses its power. The last run must make the
-// cluster as if there had been no interruption.
+// TestRunsThatEndEarlyAreContinued interrupts runs on the same hosts, one after the other: with a second run at the same time, with SIGKILL at
+// random moments, and with a worker that loses power. The last run must produce the same cluster as a run without interruptions.
 func TestRunsThatEndEarlyAreContinued(t *testing.T) {
 	l := newLab(t, "e2ek", 3)
 	l.generate()
@@ -81,7 +80,7 @@ func TestRunsThatEndEarlyAreContinued(t *testing.T) {
 	l.podsReachEachOther()
 }
 
-// jsonLines returns the lines of a mixed output that are events.
+// jsonLines returns those lines of a mixed output that are JSON events.
 func jsonLines(s string) string {
 	var b strings.Builder
 	for line := range strings.Lines(s) {

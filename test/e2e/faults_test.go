@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFaultsAreToldAndChangeNothing breaks the hosts, the configuration or the bundle in one way after
-// the other: each time paictl prints one clear error and a remedy, and leaves the hosts unchanged.
+// TestFaultsAreToldAndChangeNothing breaks the hosts, the configuration or the bundle in different ways, one after the other. Each time, paictl must
+// print one clear error with a remedy, and must not change the hosts.
 func TestFaultsAreToldAndChangeNothing(t *testing.T) {
 	l := newLab(t, "e2eq", 2)
 	l.generate()
@@ -45,7 +45,7 @@ func TestFaultsAreToldAndChangeNothing(t *testing.T) {
 				var b strings.Builder
 				for line := range strings.Lines(read(t, filepath.Join(l.dir, "known_hosts"))) {
 					f := strings.Fields(line)
-					// All hosts get the key of the first line, which is wrong for the second host.
+					// Both hosts get the key of the first line, so the key of the second host is wrong.
 					if len(f) > 2 {
 						fmt.Fprintf(&b, "%s %s\n", f[0], strings.Join(strings.Fields(firstLine(read(t, filepath.Join(l.dir, "known_hosts"))))[1:], " "))
 					}
@@ -165,7 +165,7 @@ i=0; until grep -q :192B /proc/net/tcp; do i=$((i + 1)); [ $i -lt 100 ] || exit 
 	})
 }
 
-// addKey adds an unknown key below a line of a YAML file, at the depth that the line opens.
+// addKey adds an unknown key below a line of a YAML file, at the nesting level below that line.
 func addKey(t *testing.T, path, below string) {
 	t.Helper()
 	if below == "machine-list:" {
@@ -176,7 +176,7 @@ func addKey(t *testing.T, path, below string) {
 	edit(t, path, below+"\n", below+"\n"+strings.Repeat(" ", indent)+"no-such-key: 1\n")
 }
 
-// keep saves a configuration folder and returns a function that restores it.
+// keep saves a configuration folder, and returns a function that restores the folder.
 func keep(t *testing.T, dir string) func() {
 	t.Helper()
 	files := map[string]string{}

@@ -22,8 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// paictl is the program under test, bundle the folder of the programs that it installs, work the folder that is removed
-// at the end of the run.
+// paictl is the program under test. bundle is the folder of the bundle that it installs. work is a folder that is removed at the end of the run.
 var paictl, bundle, work string
 
 func TestMain(m *testing.M) {
@@ -31,7 +30,7 @@ func TestMain(m *testing.M) {
 		fmt.Println("skip: sandbox hosts are tested with PAICTL_E2E=1 as root (make test-hosts does it)")
 		os.Exit(0)
 	}
-	// Tests wait for room for their hosts; by default Go would run only as many tests as there are cores.
+	// The tests wait until there is room for their hosts. By default, Go would run only as many tests at the same time as there are cores.
 	flag.Parse()
 	if err := flag.Set("test.parallel", "32"); err != nil {
 		fmt.Println(err)
@@ -41,11 +40,11 @@ func TestMain(m *testing.M) {
 	os.Exit(setUp(m))
 }
 
-// live are the folders of sandboxes that end with their tests.
+// live holds the folders of the sandboxes that must be removed with their tests.
 var live sync.Map
 
-// removeHostsOnSignal removes the hosts of running tests if this process gets a signal to end, or its parent is killed: the
-// tests' cleanups don't run then.
+// removeHostsOnSignal removes the hosts of running tests if this process receives a signal to exit, or if its parent is killed. The cleanups of the
+// tests don't run then.
 func removeHostsOnSignal() {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -66,12 +65,12 @@ func removeHostsOnSignal() {
 	}()
 }
 
-// room limits the hosts of all tests that run at the same time. The tests mostly wait for machines to come up, or
-// to be missed. A full host takes up to 1 GiB of memory. On slow processors, kubeadm stays within its time limits
-// only with one cluster at a time: PAICTL_TEST_HOSTS.
+// room limits the number of hosts of all tests that run at the same time. The tests mostly wait for machines to start, or to be detected as missing.
+// A full host takes up to 1 GiB of memory. On slow processors, PAICTL_TEST_HOSTS must limit the tests to one cluster at a time, because kubeadm
+// would otherwise exceed its time limits.
 var room = semaphore.NewWeighted(int64(setting("PAICTL_TEST_HOSTS", 8)))
 
-// setting returns a variable's number, or otherwise if it isn't set.
+// setting returns the number in an environment variable, or otherwise if the variable isn't a number.
 func setting(name string, otherwise int) int {
 	n, err := strconv.Atoi(os.Getenv(name))
 	if err != nil {
@@ -80,14 +79,14 @@ func setting(name string, otherwise int) int {
 	return n
 }
 
-// enter waits until the hosts fit, and releases their place when the test ends.
+// enter waits until there is room for a number of hosts, and releases the room when the test ends.
 func enter(t testing.TB, hosts int) {
 	t.Helper()
 	require.NoError(t, room.Acquire(t.Context(), int64(hosts)))
 	t.Cleanup(func() { room.Release(int64(hosts)) })
 }
 
-// besides lets a test run in parallel with other tests.
+// besides makes a test run in parallel with other tests. It doesn't affect benchmarks.
 func besides(t testing.TB) {
 	if t, ok := t.(*testing.T); ok {
 		t.Parallel()
@@ -114,7 +113,7 @@ func setUp(m *testing.M) int {
 	return m.Run()
 }
 
-// result holds a command's output and its exit code.
+// result holds the output of a command and its exit code.
 type result struct {
 	stdout, stderr string
 	code           int
@@ -124,7 +123,7 @@ func (r result) String() string {
 	return fmt.Sprintf("exit code %d\nstdout:\n%s\nstderr:\n%s", r.code, r.stdout, r.stderr)
 }
 
-// command prepares paictl with a separate environment.
+// command returns a command that runs paictl in the environment of the tests, with its standard output and standard error.
 func command(ctx context.Context, t testing.TB, args ...string) (*exec.Cmd, *bytes.Buffer, *bytes.Buffer) {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, paictl, args...)
@@ -134,7 +133,7 @@ func command(ctx context.Context, t testing.TB, args ...string) (*exec.Cmd, *byt
 	return cmd, &out, &errOut
 }
 
-// run runs paictl to its end.
+// run runs paictl, and returns its result.
 func run(t testing.TB, args ...string) result {
 	t.Helper()
 	cmd, out, errOut := command(t.Context(), t, args...)
@@ -146,7 +145,7 @@ func run(t testing.TB, args ...string) result {
 	return r
 }
 
-// ok runs paictl and expects success.
+// ok runs paictl, which must succeed.
 func ok(t testing.TB, args ...string) result {
 	t.Helper()
 	r := run(t, args...)
@@ -154,7 +153,7 @@ func ok(t testing.TB, args ...string) result {
 	return r
 }
 
-// lab is a sandbox of full hosts and its configuration.
+// lab is a sandbox of full hosts, with the configuration of a cluster.
 type lab struct {
 	t        testing.TB
 	dir      string // the sandbox's folder
@@ -163,8 +162,8 @@ type lab struct {
 	machines *hosts
 }
 
-// newLab makes hosts beside the hosts of other tests; its hosts are removed when the test ends. With PAICTL_E2E_DIR they stay, and the next run of
-// the test continues with them; "paictl sandbox down --dir DIR/NAME/sandbox" ends them.
+// newLab creates hosts that run at the same time as the hosts of other tests. The hosts are removed when the test ends. With PAICTL_E2E_DIR they
+// stay, and the next run of the test continues with them; "paictl sandbox down --dir DIR/NAME/sandbox" removes them.
 func newLab(t testing.TB, name string, hosts int, flags ...string) *lab {
 	t.Helper()
 	besides(t)
@@ -181,7 +180,7 @@ func newLab(t testing.TB, name string, hosts int, flags ...string) *lab {
 	return l
 }
 
-// kept returns the folder of a lab that outlives the run, or "" if it doesn't.
+// kept returns the folder of a lab that stays after the test, or "" if the lab is removed.
 func kept(name string) string {
 	if dir := os.Getenv("PAICTL_E2E_DIR"); dir != "" {
 		return filepath.Join(dir, name)
@@ -201,7 +200,7 @@ func labIn(t testing.TB, base string) *lab {
 	return l
 }
 
-// destroy ends the hosts; a second call has no effect.
+// destroy removes the hosts. A second call has no effect.
 func (l *lab) destroy() {
 	l.t.Helper()
 	if l.t.Failed() {
@@ -211,14 +210,14 @@ func (l *lab) destroy() {
 			l.t.Logf("the end of %s:\n%s", file, b[max(0, len(b)-2000):])
 		}
 	}
-	// In a cleanup the test's own context has ended.
+	// During a cleanup, the context of the test has already ended.
 	out, err := exec.Command(paictl, "sandbox", "down", "--dir", l.dir).CombinedOutput()
 	require.NoError(l.t, err, "sandbox down: %s", out)
 	live.Delete(l.dir)
 }
 
-// hosts changes the sandbox's number of hosts. PAICTL_TEST_RELEASE names another release than this machine's, PAICTL_TEST_MIRROR its mirror,
-// and PAICTL_TEST_KEYRING its keys.
+// hosts changes the number of hosts in the sandbox. PAICTL_TEST_RELEASE selects a Debian release other than this machine's, PAICTL_TEST_MIRROR its
+// mirror, and PAICTL_TEST_KEYRING its keys.
 func (l *lab) hosts(name string, n int, flags ...string) {
 	l.t.Helper()
 	for flag, variable := range map[string]string{"--release": "PAICTL_TEST_RELEASE", "--mirror": "PAICTL_TEST_MIRROR", "--keyring": "PAICTL_TEST_KEYRING"} {
@@ -233,13 +232,13 @@ func (l *lab) hosts(name string, n int, flags ...string) {
 	}
 }
 
-// generate makes the configuration folder.
+// generate creates the configuration folder.
 func (l *lab) generate() {
 	l.t.Helper()
 	ok(l.t, "config", "generate", "-f", "-i", filepath.Join(l.dir, "quick-start.yaml"), "-o", l.cluster)
 }
 
-// on runs a command on a host and returns its output.
+// on runs a script on a host, which must succeed, and returns the output.
 func (l *lab) on(host string, script string) string {
 	l.t.Helper()
 	out, err := l.try(host, script)
@@ -252,13 +251,13 @@ func (l *lab) try(host string, script string) (string, error) {
 	return l.machines.run(l.t, host, script)
 }
 
-// kubectl runs kubectl on the first host.
+// kubectl runs kubectl on the first host, and returns the output.
 func (l *lab) kubectl(args string) string {
 	l.t.Helper()
 	return l.on(l.names[0], "KUBECONFIG=/etc/kubernetes/admin.conf kubectl "+args+" 2>&1")
 }
 
-// up runs "cluster up" and returns its summary from the event stream.
+// up runs "cluster up", which must exit with a given code. It returns the summary from the event stream.
 func (l *lab) up(code int, flags ...string) summary {
 	l.t.Helper()
 	r := run(l.t, append([]string{"cluster", "up", "-p", l.cluster, "-o", "json"}, flags...)...)
@@ -288,7 +287,7 @@ func lastSummary(t testing.TB, events string) summary {
 	return s
 }
 
-// output holds the output of a command so far.
+// output holds the output of a command while the command runs.
 type output struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -306,7 +305,7 @@ func (o *output) String() string {
 	return o.b.String()
 }
 
-// start runs "cluster up" in the background, in a separate process group.
+// start starts "cluster up" in the background, in a separate process group.
 func (l *lab) start(flags ...string) (*exec.Cmd, *output) {
 	l.t.Helper()
 	cmd, _, _ := command(l.t.Context(), l.t, append([]string{"cluster", "up", "-p", l.cluster, "-o", "json"}, flags...)...)
@@ -317,11 +316,11 @@ func (l *lab) start(flags ...string) (*exec.Cmd, *output) {
 	return cmd, out
 }
 
-// patience is how many times longer work may take beside other tests than alone on the machine.
+// patience is how many times longer an operation may take if other tests run at the same time.
 const patience = 4
 
-// eventually repeats a check until it succeeds, at growing intervals: others need the cores, too. The limit is meant for a
-// machine without other work.
+// eventually repeats a check until the check succeeds. The intervals grow, because other tests need the cores, too. limit is the time that is enough
+// on a machine without other work.
 func eventually(t testing.TB, limit time.Duration, what string, yes func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(patience * limit)

@@ -17,7 +17,8 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 )
 
-// hosts holds the machines of a lab, and one open connection to each: to connect costs more than most of the commands.
+// hosts holds the machines of a lab, with an open connection to each of them. The connections stay open because connecting takes longer than most
+// commands.
 type hosts struct {
 	dir string // the sandbox's folder
 
@@ -26,10 +27,10 @@ type hosts struct {
 	clients   map[string]*ssh.Client
 }
 
-// answersWithin is how long a host may take to start a command: a host that is off doesn't respond.
+// answersWithin is how long a host may take to start a command. A host that is off doesn't respond.
 const answersWithin = 20 * time.Second
 
-// address returns a host's address.
+// address returns the address of a host.
 func (h *hosts) address(t testing.TB, name string) string {
 	t.Helper()
 	h.mu.Lock()
@@ -46,7 +47,7 @@ func (h *hosts) address(t testing.TB, name string) string {
 	return h.addresses[name]
 }
 
-// run runs a script in a host's shell, and returns its output.
+// run runs a script in the shell of a host, and returns the output.
 func (h *hosts) run(t testing.TB, name, script string) (string, error) {
 	t.Helper()
 	address := h.address(t, name)
@@ -67,7 +68,7 @@ func (h *hosts) run(t testing.TB, name, script string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// watched returns an error if a host stops answering, or the test's time expires, before over is closed.
+// watched waits until over is closed. It returns an error if the host stops responding, or if the test's time expires before that.
 func watched(ctx context.Context, client *ssh.Client, over <-chan struct{}) error {
 	tick := time.NewTicker(answersWithin)
 	defer tick.Stop()
@@ -88,7 +89,7 @@ func watched(ctx context.Context, client *ssh.Client, over <-chan struct{}) erro
 	}
 }
 
-// within limits the wait for ask.
+// within calls ask, and returns an error if ask takes longer than answersWithin.
 func within(ask func() error) error {
 	answer := make(chan error, 1)
 	go func() { answer <- ask() }()
@@ -102,7 +103,7 @@ func within(ask func() error) error {
 	}
 }
 
-// session opens a session on the kept connection, or on a new one if that fails: the host may have been started again.
+// session opens a session on the existing connection. If that fails, it opens a new connection, because the host may have been restarted.
 func (h *hosts) session(name, address string) (*ssh.Session, *ssh.Client, error) {
 	h.mu.Lock()
 	client := h.clients[name]
@@ -161,7 +162,7 @@ func (h *hosts) dial(address string) (*ssh.Client, error) {
 	})
 }
 
-// forget closes a connection.
+// forget closes a connection, so that it isn't used again.
 func (h *hosts) forget(name string, client *ssh.Client) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -171,7 +172,7 @@ func (h *hosts) forget(name string, client *ssh.Client) {
 	_ = client.Close() // it may be broken
 }
 
-// close ends all connections.
+// close closes all connections.
 func (h *hosts) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -23,8 +23,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// reachable is a job of two tasks that people connect to: a web server, and an SSH server whose barrier
-// lets the commands begin only when each task has logged in to the other.
+// reachable is a job with two tasks to which people connect. It runs a web server and an SSH server. Its barrier lets the commands begin only when
+// each task has logged in to the other task.
 const reachable = `
 protocolVersion: 2
 name: reachable
@@ -45,7 +45,7 @@ extras:
       parameters: {jobssh: true, sshbarrier: true, sshbarrierTimeout: 2, userssh: {type: custom, value: %q}}
 `
 
-// isReachable connects to tasks of a job in every possible way, through a real kubelet.
+// isReachable connects to the tasks of a job in every way that paictl offers, through a real kubelet.
 func (j *jobs) isReachable(t *testing.T) {
 	const name = "reachable"
 	signer := newSigner(t)
@@ -81,8 +81,8 @@ func newSigner(t testing.TB) ssh.Signer {
 	return s
 }
 
-// hasAShell types into "job shell" as a person does: the terminal's size and type arrive, Ctrl-C ends the
-// program in the task and not the shell, and the shell's exit code comes back.
+// hasAShell uses "job shell" as a person does. The task must get the size and type of the terminal. Ctrl-C must end the program in the task, but not
+// the shell. paictl must return the exit code of the shell.
 func (j *jobs) hasAShell(t *testing.T, name string) {
 	cmd := exec.CommandContext(t.Context(), paictl, j.job("shell", name, "--task", "1")...)
 	cmd.Env = append(os.Environ(), "TERM=xterm-256color", "PAICTL_BUNDLE="+bundle)
@@ -102,8 +102,8 @@ func (j *jobs) hasAShell(t *testing.T, name string) {
 			}
 		}
 	}()
-	// expectBy types a line, repeatedly if again is set, and waits for another. The terminal echoes the typed line, so it must not
-	// contain the expected text.
+	// expectBy types a line, and waits for another line. If again is set, it types the line repeatedly. The terminal echoes the typed line, so that
+	// line must not contain the expected text.
 	expectBy := func(typed, want string, again time.Duration) {
 		t.Helper()
 		_, err := tty.WriteString(typed)
@@ -137,13 +137,13 @@ func (j *jobs) hasAShell(t *testing.T, name string) {
 	expect("stty size | tr ' ' x\n", "33x121")
 	require.NoError(t, pty.Setsize(tty, &pty.Winsize{Rows: 44, Cols: 99}))
 	expect("until stty size | tr ' ' x | grep 44x9''9; do sleep 0.1; done\n", "44x99")
-	// Ctrl-C discards lines that were typed before a program reads: the program has to be running
-	// and own the terminal, which it doesn't while bash starts it.
+	// Ctrl-C discards lines that were typed before a program has read them. So the program must be running in the foreground of the terminal, which
+	// isn't the case while bash starts it.
 	expect("sh -c 'echo begun=$((100+1)); sleep 1000'\n", "begun=101")
-	// The test doesn't wait for the echo: the kernel discards bash's output from before it has handled the key.
+	// The test doesn't wait for an echo, because the kernel discards the output of bash from before it has handled the key.
 	_, err = tty.WriteString("\x03")
 	require.NoError(t, err)
-	// Lines typed before bash reads again may be discarded as well.
+	// Lines that are typed before bash reads again may be discarded, too.
 	expectBy("echo status=$((1000+$?))\n", "status=1130", 5*time.Second)
 	_, err = tty.WriteString("exit 7\n")
 	require.NoError(t, err)
@@ -155,7 +155,7 @@ func (j *jobs) hasAShell(t *testing.T, name string) {
 	assert.Equal(t, 7, exit.ExitCode())
 }
 
-// takesFiles copies a folder in, checks it there, and copies it back.
+// takesFiles copies a folder into a task, checks the folder there, and copies it back.
 func (j *jobs) takesFiles(t *testing.T, name string) {
 	dir := t.TempDir()
 	in := filepath.Join(dir, "in")
@@ -171,12 +171,12 @@ func (j *jobs) takesFiles(t *testing.T, name string) {
 	back, err := os.ReadFile(filepath.Join(out, "deep", "large"))
 	require.NoError(t, err)
 	assert.True(t, bytes.Equal(large, back), "20 MB come back as they were")
-	// Only the named task has it.
+	// Only the selected task contains the files.
 	r := run(t, j.job("cp", name+":/tmp/copied", filepath.Join(dir, "none"), "--task", "0")...)
 	assert.Equal(t, 1, r.code)
 	assert.Contains(t, r.stderr, "/tmp/copied")
 	assert.NoDirExists(t, filepath.Join(dir, "none"))
-	// A pipe through exec, as users of tar do it.
+	// Data is piped through exec, as with tar.
 	cmd, stdout, stderr := command(t.Context(), t, j.job("exec", name, "--task", "0", "-i", "--", "sh", "-c", "wc -c; echo to stderr >&2; exit 3")...)
 	cmd.Stdin = bytes.NewReader(large)
 	require.Error(t, cmd.Run())
@@ -185,7 +185,7 @@ func (j *jobs) takesFiles(t *testing.T, name string) {
 	assert.Equal(t, "to stderr", strings.TrimSpace(stderr.String()))
 }
 
-// forwards runs "job port-forward" until the test ends, and returns the address that it listens on.
+// forwards runs "job port-forward" until the test ends, and returns the address at which it listens.
 func (j *jobs) forwards(t *testing.T, name, port string, flags ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context())) // until it gets the signal to end
@@ -207,7 +207,7 @@ func (j *jobs) forwards(t *testing.T, name, port string, flags ...string) string
 	return at
 }
 
-// acceptsLogins logs in with the user's key, runs a command, and checks that a login with another key fails.
+// acceptsLogins logs in with the user's key and runs a command. It also checks that a login with another key fails.
 func acceptsLogins(t *testing.T, at string, signer ssh.Signer) {
 	config := &ssh.ClientConfig{User: "root", Auth: []ssh.AuthMethod{ssh.PublicKeys(signer)}, Timeout: 20 * time.Second,
 		HostKeyCallback: ssh.InsecureIgnoreHostKey()} // the connection goes through the API server

@@ -14,7 +14,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// failuresAreExplained causes failures. The last one removes a machine.
+// failuresAreExplained causes failures of jobs, and checks that paictl explains them. The last failure removes a machine.
 func (j *jobs) failuresAreExplained(t *testing.T) {
 	t.Run("no such virtual cluster", func(t *testing.T) {
 		r := j.refused(t, jobFile(t, read(t, example(t, "hello"))+"defaults: {virtualCluster: nowhere}\n"))
@@ -107,7 +107,7 @@ func (j *jobs) failuresAreExplained(t *testing.T) {
 	t.Run("its machine is lost", j.losesItsMachine)
 }
 
-// noticing is a job that fails once it reads that its GPU is sick.
+// noticing is the file of a job that fails once it reads that its GPU is broken.
 const noticing = `protocolVersion: 2
 name: %s
 type: job
@@ -120,7 +120,7 @@ taskRoles:
     commands: ["until grep -q reason /run/paictl/gpus/gpus.json; do sleep 0.5; done", "echo CUDA error; exit 1"]
 `
 
-// losesItsGPU breaks the GPU of a job; the job's retry gets another one.
+// losesItsGPU breaks the GPU of a job. The retry of the job gets another GPU.
 func (j *jobs) losesItsGPU(t *testing.T) {
 	const name = "noticing"
 	j.forget(t, name)
@@ -149,7 +149,7 @@ func (j *jobs) losesItsGPU(t *testing.T) {
 	assert.NotEqual(t, node+" "+index, again.Spec.NodeName+" "+device(&again))
 	assert.Zero(t, f.Status.RetryPolicyStatus.AccountableRetriedCount, "the machine is at fault")
 
-	// No gang gets it, and a job that needs it reports the reason.
+	// No gang gets the broken GPU. "why" reports the reason for a job that would need it.
 	j.forget(t, "waits")
 	j.submit(t, example(t, "waits", "instances: 2", "instances: 4"))
 	j.is(t, "waits", "queued")
@@ -166,7 +166,7 @@ func (j *jobs) losesItsGPU(t *testing.T) {
 	j.forget(t, name)
 }
 
-// hoarder is a job that writes 200 MiB although its limit is 64.
+// hoarder is the file of a job that writes 200 MiB, although its limit is 64 MiB.
 const hoarder = `protocolVersion: 2
 name: %s
 type: job
@@ -180,7 +180,7 @@ taskRoles:
     commands: ["head -c 200M /dev/zero > /tmp/file", "sleep 600"]
 `
 
-// missesItsSecret deletes the Secret with the commands of a waiting job.
+// missesItsSecret deletes the Secret that contains the commands of a waiting job.
 func (j *jobs) missesItsSecret(t *testing.T) {
 	const name = "no-secret"
 	j.forget(t, "gpu")
@@ -200,8 +200,8 @@ func (j *jobs) missesItsSecret(t *testing.T) {
 	j.ended(t, name, "succeeded", "Succeeded")
 }
 
-// losesItsMachine unplugs the machine of a running job. Kubernetes waits for it to come back, and "why"
-// reports that; once an administrator marks the machine as lost, the job continues elsewhere.
+// losesItsMachine unplugs the machine of a running job. Kubernetes waits until the machine returns, and "why" reports that. When an administrator
+// marks the machine as lost, the job continues on another machine.
 func (j *jobs) losesItsMachine(t *testing.T) {
 	name := j.sleeps(t, "lost")
 	pod := j.podsOf(t, name)[0]
@@ -222,7 +222,7 @@ func (j *jobs) losesItsMachine(t *testing.T) {
 	j.forget(t, name)
 }
 
-// sleeps submits a job of one task that runs until it is stopped, and waits until it runs.
+// sleeps submits a job with one task, which runs until it is stopped, and waits until the task runs.
 func (j *jobs) sleeps(t *testing.T, name string) string {
 	t.Helper()
 	j.forget(t, name)
@@ -231,7 +231,7 @@ func (j *jobs) sleeps(t *testing.T, name string) string {
 	return name
 }
 
-// runsAgain waits until a job runs in another pod, without a retry that counts.
+// runsAgain waits until a job runs in another pod. The retry must not count against the job.
 func (j *jobs) runsAgain(t *testing.T, name, pod string) {
 	t.Helper()
 	eventually(t, 5*time.Minute, name+" runs again", func() bool {
@@ -244,7 +244,7 @@ func (j *jobs) runsAgain(t *testing.T, name, pod string) {
 	t.Log(j.why(t, name))
 }
 
-// refused submits a file that must be rejected, and checks that the file leaves no objects.
+// refused submits a file that paictl must reject, and checks that no objects were created.
 func (j *jobs) refused(t *testing.T, path string) result {
 	t.Helper()
 	before := j.kubectl("-n pai-jobs get frameworks,secrets -o name")

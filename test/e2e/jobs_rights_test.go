@@ -15,8 +15,8 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// sleepers is a job that does nothing, so that tests can inspect it. Tasks of a job with two tasks get a token, which they need to request each
-// other's addresses.
+// sleepers is the file of a job that does nothing, so that tests can inspect it. If the job has two tasks, they get a token, which they need to
+// request each other's addresses.
 const sleepers = `
 protocolVersion: 2
 name: %s
@@ -31,7 +31,7 @@ taskRoles:
     commands: ["echo ready; word='<%% $secrets.word %%>'; sleep 1000000"]
 `
 
-// mayDoLittle checks the effects that a job can have on other jobs, from outside and from within.
+// mayDoLittle checks which effects a job can have on other jobs, by inspecting its pods and by running commands in its tasks.
 func (j *jobs) mayDoLittle(t *testing.T) {
 	for name, tasks := range map[string]int{"alone": 1, "pair": 2} {
 		j.forget(t, name)
@@ -39,7 +39,7 @@ func (j *jobs) mayDoLittle(t *testing.T) {
 	}
 	defer j.forget(t, "alone")
 	defer j.forget(t, "pair")
-	// Another user's job, with a secret.
+	// This is a job of another user, with a secret.
 	bob := jobFile(t, fmt.Sprintf(sleepers, "theirs", 1))
 	_ = run(t, j.args("job", "delete", "theirs", "--user", "bob", "--yes")...)
 	ok(t, j.args("job", "submit", bob, "--user", "bob", "--replace")...)
@@ -103,7 +103,7 @@ func (j *jobs) mayDoLittle(t *testing.T) {
 	})
 }
 
-// confined checks a pod as Kubernetes has it.
+// confined checks the restrictions of a pod in the object that the API server returns.
 func confined(t *testing.T, p *corev1.Pod) {
 	t.Helper()
 	s := p.Spec

@@ -19,7 +19,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// BenchmarkJobStart measures how much longer a job takes to its first line than a bare pod.
+// BenchmarkJobStart measures the time to the first line of a job, in comparison with a bare pod.
 func BenchmarkJobStart(b *testing.B) {
 	j := newJobs(b)
 	for b.Loop() {
@@ -27,9 +27,9 @@ func BenchmarkJobStart(b *testing.B) {
 	}
 }
 
-// startsSoon measures the time from the call of "job submit" to the first line of the user's program, and the same for a bare pod with that
-// program, one after the other. Both times come from the container's log, whose clock is this machine's clock. The figures are printed, not
-// asserted, since they depend on the machine.
+// startsSoon measures the time from the start of "job submit" to the first line of the user's program, and the same time for a bare pod with that
+// program. Both times come from the logs of the containers, whose clock is this machine's clock. The times are printed and not asserted, because
+// they depend on the machine.
 func (j *jobs) startsSoon(t testing.TB, rounds int) {
 	var jobs, pods []time.Duration
 	for i := range rounds {
@@ -65,8 +65,8 @@ func (j *jobs) startsSoon(t testing.TB, rounds int) {
 		pods[len(pods)/2].Seconds(), pods[0].Seconds(), pods[len(pods)-1].Seconds(), overhead.Seconds())
 }
 
-// copiesItsRuntime runs a job as on machines that can't mount the runtime's image, and shows that
-// the same jobs mount it elsewhere.
+// copiesItsRuntime runs a job as on machines that can't mount the image of the runtime. It also checks that the same job mounts the image on other
+// machines.
 func (j *jobs) copiesItsRuntime(t *testing.T) {
 	deliver := func(how string) {
 		j.set("job-controller", map[string]any{"runtimeImage": map[string]any{"delivery": how}})
@@ -87,8 +87,8 @@ func (j *jobs) copiesItsRuntime(t *testing.T) {
 	}
 }
 
-// bareOf returns a pod like a job's pod, as a user would write it by hand: the same image, resources and scheduler, and the program itself as its
-// command.
+// bareOf returns a pod like the pod of a job, in the form in which a user would write it by hand. It has the same image, resources and scheduler,
+// and its command is the program itself.
 func bareOf(of *corev1.Pod) *corev1.Pod {
 	p := &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -107,7 +107,7 @@ func bareOf(of *corev1.Pod) *corev1.Pod {
 	return p
 }
 
-// firstLine returns when a pod printed its first line.
+// firstLine returns the time at which a pod has printed its first line.
 func (j *jobs) firstLine(t testing.TB, pod string) time.Time {
 	t.Helper()
 	line, _, _ := strings.Cut(j.kubectl("-n pai-jobs logs --timestamps -c app "+pod), " ")

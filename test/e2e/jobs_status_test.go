@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/status"
 )
 
-// areSeenAtALook runs a job with GPUs and finds the job in all parts of "paictl status".
+// areSeenAtALook runs a job with GPUs, and checks that all parts of "paictl status" show the job.
 func (j *jobs) areSeenAtALook(t *testing.T) {
 	j.forget(t, "gpu")
 	j.submit(t, example(t, "gpu"))
@@ -29,7 +29,7 @@ func (j *jobs) areSeenAtALook(t *testing.T) {
 	j.ended(t, "gpu", "stopped", "")
 }
 
-// isInTheModel reads the model, which knows machines, GPUs and their owners, virtual clusters, services and jobs.
+// isInTheModel reads the JSON output, which contains machines, GPUs and their owners, virtual clusters, services and jobs.
 func (j *jobs) isInTheModel(t *testing.T, name string) {
 	r := run(t, j.args("status", "-o", "json")...)
 	require.Contains(t, []int{0, 3}, r.code, "%s", r.stderr)
@@ -69,7 +69,7 @@ func (j *jobs) isInTheModel(t *testing.T, name string) {
 	assert.Equal(t, "running", model.Jobs[0].State)
 }
 
-// isOnTheScreen opens the view on a terminal, walks through its screens with keys, and ends it with a signal.
+// isOnTheScreen opens "paictl status" on a terminal, visits its screens with the keyboard, and ends it with a signal.
 func (j *jobs) isOnTheScreen(t *testing.T, name string) {
 	cmd := exec.CommandContext(t.Context(), paictl, j.args("status")...)
 	cmd.Env = append(os.Environ(), "TERM=xterm-256color", "NO_COLOR=1")
@@ -97,7 +97,7 @@ func (j *jobs) isOnTheScreen(t *testing.T, name string) {
 		defer mu.Unlock()
 		return ansi.Strip(seen.String())
 	}
-	// The view redraws only its changes, so the test searches for words, not for lines.
+	// The terminal receives only the changes of the screen, so the test searches for words instead of lines.
 	shows := func(key string, words ...string) {
 		t.Helper()
 		before := len(text())

@@ -15,8 +15,8 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// TestJobs runs every example of examples/jobs in real containers, on four machines that pretend to have
-// eight GPUs each, and then causes the failures of jobs: each ends in a state and a sentence.
+// TestJobs runs every example of examples/jobs in real containers, on four machines that simulate eight GPUs each. Then it causes failures of jobs.
+// Each failure must result in a state and an explanation.
 func TestJobs(t *testing.T) {
 	j := newJobs(t)
 	t.Run("examples", j.examplesEndAsTheySay)
@@ -31,7 +31,7 @@ func TestJobs(t *testing.T) {
 	t.Run("providers of sign-ins", j.signInByProviders)
 }
 
-// examplesEndAsTheySay runs all files of examples/jobs; a new one has to be added here.
+// examplesEndAsTheySay runs all files of examples/jobs. New files must be added to its table.
 func (j *jobs) examplesEndAsTheySay(t *testing.T) {
 	tests := []struct {
 		file  string
@@ -84,7 +84,7 @@ func (j *jobs) examplesEndAsTheySay(t *testing.T) {
 		{"secrets", j.keepsItsSecret},
 		{"storage", func(t *testing.T, name string) {
 			var lines [2]int
-			// The second job asks for the storage that the cluster offers to all users, which is the same.
+			// The second job requests the storage that the cluster offers to all users. It is the same storage.
 			for i, file := range []string{example(t, name), example(t, name, "storages:\n    - name: team\n      mountPath: /data\n", "storages: []\n", "/data", "/mnt/team")} {
 				j.submit(t, file)
 				j.ended(t, name, "succeeded", "Succeeded")
@@ -112,7 +112,7 @@ func (j *jobs) examplesEndAsTheySay(t *testing.T) {
 	}
 }
 
-// usesAMachineOfGPUs leaves the job running.
+// usesAMachineOfGPUs checks a job that uses all GPUs of a machine, and leaves the job running.
 func (j *jobs) usesAMachineOfGPUs(t *testing.T, name string) {
 	j.submit(t, example(t, name), "--set", "seconds=3600")
 	j.is(t, name, "running")
@@ -126,8 +126,8 @@ func (j *jobs) usesAMachineOfGPUs(t *testing.T, name string) {
 	assert.Equal(t, "0,1,2,3,4,5,6,7 train", strings.TrimSpace(seen.stdout))
 }
 
-// seeTheirGPUsAndNoOthers runs tasks with some of the GPUs of their machines: with their share for the processors that they take, at least
-// as many as they request. It reads the GPUs of each task inside its container.
+// seeTheirGPUsAndNoOthers runs tasks that use only some of the GPUs of their machines. A task gets at least as many GPUs as it requests, and more if
+// it takes a larger share of the processors. The test reads the GPUs of each task inside its container.
 func (j *jobs) seeTheirGPUsAndNoOthers(t *testing.T) {
 	const name = "shares"
 	j.forget(t, name)
@@ -177,11 +177,11 @@ taskRoles:
 	assert.Len(t, reserved(), 3, "a claim for each task with GPUs")
 	ok(t, j.job("stop", name)...)
 	j.ended(t, name, "stopped", "")
-	// Completed tasks keep their pods for some time, but not their GPUs.
+	// The pods of completed tasks remain for some time, but don't keep their GPUs.
 	eventually(t, time.Minute, "the claims are given back", func() bool { return len(reserved()) == 0 })
 }
 
-// waitsForGPUs begins while the job gpu has one of the four machines, and ends it.
+// waitsForGPUs begins while the job gpu uses one of the four machines. It ends the job gpu.
 func (j *jobs) waitsForGPUs(t *testing.T, name string) {
 	j.submit(t, example(t, name, "instances: 2", "instances: 4"))
 	j.is(t, name, "queued")
@@ -200,7 +200,7 @@ func (j *jobs) waitsForGPUs(t *testing.T, name string) {
 	}
 }
 
-// givesWay takes all GPUs without a guarantee; a job with a guarantee takes back the GPUs that it needs.
+// givesWay runs a job that uses all GPUs without a guarantee. A job with a guarantee then takes the GPUs that it needs.
 func (j *jobs) givesWay(t *testing.T, name string) {
 	j.forget(t, "gpu")
 	j.submit(t, example(t, name, "instances: 2", "instances: 4"))
@@ -280,8 +280,8 @@ func (j *jobs) takesAFolderAlong(t *testing.T, name string) {
 	assert.NotContains(t, log, "old.log")
 }
 
-// jobs is a cluster that runs jobs: four workers that pretend to have eight GPUs each, all of the
-// virtual cluster default, and the storage "team" on the first.
+// jobs is a cluster that runs jobs. Its four workers simulate eight GPUs each, and belong to the virtual cluster default. The storage "team" is on
+// the first worker.
 type jobs struct{ *gpus }
 
 func newJobs(t testing.TB) *jobs {
@@ -300,7 +300,7 @@ func newJobs(t testing.TB) *jobs {
 	return &jobs{g}
 }
 
-// example returns the path of an example, or of a copy with replaced texts.
+// example returns the path of an example. If texts are to be replaced, it returns the path of a changed copy.
 func example(t testing.TB, name string, replace ...string) string {
 	t.Helper()
 	path := filepath.Join("../../examples/jobs", name+".yaml")
@@ -314,7 +314,7 @@ func example(t testing.TB, name string, replace ...string) string {
 	return changed
 }
 
-// jobFile writes a job file with the given text.
+// jobFile writes a text to a job file, and returns the path of the file.
 func jobFile(t testing.TB, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "job.yaml")
@@ -322,24 +322,24 @@ func jobFile(t testing.TB, text string) string {
 	return path
 }
 
-// job returns a command on ann's jobs.
+// job returns the arguments of a command about ann's jobs.
 func (j *jobs) job(verb string, args ...string) []string {
 	return append(j.args("job", verb, "--user", "ann"), args...)
 }
 
 func (j *jobs) submit(t testing.TB, file string, flags ...string) {
 	t.Helper()
-	// The history keeps the names of deleted jobs.
+	// The history still contains the names of deleted jobs, so the submission uses --replace.
 	ok(t, j.job("submit", append([]string{file, "--replace"}, flags...)...)...)
 }
 
-// forget deletes a job that an earlier run of the test left.
+// forget deletes a job that an earlier run of the test may have left.
 func (j *jobs) forget(t testing.TB, name string) {
 	t.Helper()
 	_ = run(t, j.job("delete", name, "--yes")...)
 }
 
-// ended waits for the end of a job and checks its result; phrase "" accepts any.
+// ended waits for the end of a job, and checks its result. If phrase is "", any phrase is accepted.
 func (j *jobs) ended(t testing.TB, name, state, phrase string) *v1.Framework {
 	t.Helper()
 	_ = run(t, j.job("wait", name, "--timeout", "5m")...)
@@ -366,7 +366,7 @@ func (j *jobs) is(t testing.TB, name, state string) {
 	})
 }
 
-// state returns the state in "job get", in one word.
+// state returns the state of a job in "job get".
 func (j *jobs) state(t testing.TB, name string) string {
 	t.Helper()
 	var job struct{ State string }
@@ -374,7 +374,7 @@ func (j *jobs) state(t testing.TB, name string) string {
 	return job.State
 }
 
-// why returns the output of "job why".
+// why returns the output of "job why" for a job.
 func (j *jobs) why(t testing.TB, name string) string {
 	t.Helper()
 	r := run(t, j.job("why", name)...)

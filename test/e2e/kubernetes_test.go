@@ -17,8 +17,8 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// TestKubernetesIsUpgraded upgrades three masters and a worker to the next patch release, which is the present one under another name, while
-// a client writes through the API and a task runs. The run is killed five times.
+// TestKubernetesIsUpgraded upgrades three masters and a worker to the next patch release, which is the current release under another name. During
+// the upgrade, a client writes to the API and a task runs. The upgrade is killed five times.
 func TestKubernetesIsUpgraded(t *testing.T) {
 	next := stamped(t)
 	l := threeMasters(t, "e2eu")
@@ -35,7 +35,7 @@ func TestKubernetesIsUpgraded(t *testing.T) {
 	plan := ok(t, append(upgrade[:len(upgrade)-1:len(upgrade)-1], "--dry-run")...).stdout
 	assert.Contains(t, plan, "drain node "+l.names[3])
 
-	// A pod that counts as a task of the job "train" for the upgrade, and that ends by itself.
+	// The upgrade treats this pod as a task of the job "train". The pod ends by itself.
 	worker := l.names[3]
 	pod := fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"task","namespace":"pai-jobs","labels":{"FC_FRAMEWORK_NAME":"train"}},"spec":{"nodeName":%q,"restartPolicy":"Never",`+
 		`"containers":[{"name":"app","image":%q}]}}`, worker, strings.TrimSpace(l.on(worker, "ctr -n k8s.io images ls -q 2>/dev/null | grep /pause: | head -n 1")))
@@ -101,7 +101,7 @@ func TestKubernetesIsUpgraded(t *testing.T) {
 	assert.NotContains(t, r.stderr, "drain")
 }
 
-// nextPatch returns the release of the stamped bundle.
+// nextPatch returns the version of Kubernetes in the stamped bundle.
 func nextPatch(t testing.TB) string {
 	t.Helper()
 	v, err := utilversion.ParseSemantic(version.Kubernetes)
@@ -109,8 +109,8 @@ func nextPatch(t testing.TB) string {
 	return fmt.Sprintf("v%d.%d.%d", v.Major(), v.Minor(), v.Patch()+1)
 }
 
-// stamped makes a bundle beside the tests' own, with Kubernetes compiled from the same source under the version of the next patch release. It shows
-// the work of an upgrade, not the changes of a release. It reuses existing files.
+// stamped creates a bundle next to the tests' bundle. Its Kubernetes is compiled from the same source with the version of the next patch release. So
+// the test covers the steps of an upgrade, but not the changes of a release. If the files already exist, stamped uses them.
 func stamped(t testing.TB) string {
 	t.Helper()
 	dir := strings.TrimRight(bundle, "/") + "-" + nextPatch(t)
@@ -128,7 +128,7 @@ func stamped(t testing.TB) string {
 	return dir
 }
 
-// linkFiles makes a folder with hard links to the same files.
+// linkFiles creates a folder with hard links to the files of another folder.
 func linkFiles(t testing.TB, from, to string) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(from, func(path string, d os.DirEntry, err error) error {

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNoMasterIsSpecial runs three real masters; each machine finds one of them by itself. Each master in turn loses its
-// disk, is removed and added again, and gets new certificates. The object that was stored before exists after each step.
+// TestNoMasterIsSpecial runs three real masters. Each machine finds a working master by itself. Each master in turn loses its disk, is removed and
+// added again, and gets new certificates. After each step, the object that was stored before must still exist.
 func TestNoMasterIsSpecial(t *testing.T) {
 	l := threeMasters(t, "e2em")
 
@@ -116,7 +116,7 @@ func TestNoMasterIsSpecial(t *testing.T) {
 	})
 }
 
-// TestMastersGetNewSettings changes settings of three masters, breaks one, and makes the cluster again.
+// TestMastersGetNewSettings changes the settings of three masters, breaks one master, and creates the cluster again.
 func TestMastersGetNewSettings(t *testing.T) {
 	l := threeMasters(t, "e2ems")
 
@@ -157,7 +157,7 @@ func TestMastersGetNewSettings(t *testing.T) {
 	})
 }
 
-// threeMasters makes a cluster of three masters and a worker, with the object that keeps checks.
+// threeMasters creates a cluster with three masters and a worker. It also creates the object whose existence keeps checks.
 func threeMasters(t testing.TB, name string) *lab {
 	t.Helper()
 	l := newLab(t, name, 4)
@@ -168,7 +168,7 @@ func threeMasters(t testing.TB, name string) *lab {
 	return l
 }
 
-// TestMastersAreReplacedAndRecovered loses one master permanently, and then two of three.
+// TestMastersAreReplacedAndRecovered removes one master permanently, and then two of three masters.
 func TestMastersAreReplacedAndRecovered(t *testing.T) {
 	l := threeMasters(t, "e2er")
 	t.Run("a machine that was removed while it was off stays out when it comes back", func(t *testing.T) {
@@ -215,8 +215,8 @@ func TestMastersAreReplacedAndRecovered(t *testing.T) {
 	})
 }
 
-// TestAMasterListedAboveTheOthersJoinsThem adds a master to a cluster with one master, which has the
-// API's address: the new one is listed above it in layout.yaml and has the lower address.
+// TestAMasterListedAboveTheOthersJoinsThem adds a master to a cluster with one master, whose address is the address of the API. The new master is
+// above the other in layout.yaml, and has the lower address.
 func TestAMasterListedAboveTheOthersJoinsThem(t *testing.T) {
 	l := newLab(t, "e2en", 2)
 	l.masters("", 1)
@@ -256,7 +256,8 @@ func withoutMachine(t testing.TB, text, name string) string {
 	return strings.Join(out, "")
 }
 
-// masters makes the configuration, with those hosts as masters behind the balancer; "" means no balancer.
+// masters creates the configuration of a cluster in which the given hosts are masters behind a load balancer. If balancer is "", the cluster has no
+// load balancer.
 func (l *lab) masters(balancer string, hosts ...int) {
 	l.t.Helper()
 	quick := filepath.Join(filepath.Dir(l.cluster), "quick-start.yaml")
@@ -274,21 +275,20 @@ func (l *lab) masters(balancer string, hosts ...int) {
 
 func (l *lab) conf() string { return filepath.Join(l.cluster, "kubernetes-configuration.yaml") }
 
-// replaceDisk unplugs a host and starts it with an empty disk.
+// replaceDisk unplugs a host, and starts it with an empty disk.
 func (l *lab) replaceDisk(i int) {
 	l.t.Helper()
 	ok(l.t, "sandbox", "stop", "--dir", l.dir, "--unplug", l.names[i])
 	ok(l.t, "sandbox", "start", "--dir", l.dir, "--new-disk", l.names[i])
 }
 
-// from runs kubectl on a master, against its own API server.
+// from runs kubectl on a master. The command uses the API server of that master.
 func (l *lab) from(i int, args string) string {
 	l.t.Helper()
 	return l.on(l.names[i], fmt.Sprintf("KUBECONFIG=/etc/kubernetes/admin.conf kubectl --server=https://%s:6443 %s 2>&1", l.address(i), args))
 }
 
-// keeps checks, through a master's own API server, that the object made first still exists, and
-// that etcd has three started members.
+// keeps checks that the object of threeMasters still exists according to a master's own API server, and that etcd has three started members.
 func (l *lab) keeps(i int) {
 	l.t.Helper()
 	eventually(l.t, 2*time.Minute, "the API server of "+l.names[i]+" has what was stored", func() bool {
@@ -303,7 +303,8 @@ func (l *lab) keeps(i int) {
 	}
 }
 
-// etcd returns the list of etcd's members according to one member. The API has its pod a moment after it runs.
+// etcd returns the list of etcd's members according to one member. It waits for the member's pod, because the API contains the pod only a moment
+// after the pod has started.
 func (l *lab) etcd(i int) []string {
 	l.t.Helper()
 	var out string

@@ -11,11 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lostNode breaks a worker in four ways, one after the other.
+// lostNode breaks a worker in four different ways, one after the other.
 func (l *lab) lostNode(t *testing.T) {
 	worker := l.names[1]
 	l.on(l.names[0], "KUBECONFIG=/etc/kubernetes/admin.conf kubectl apply -f - <<'EOM'\n"+read(t, "../../examples/demo/netcheck.yaml")+"EOM\n")
-	// podsRun waits until the worker's pod responds to the other machine at an address of the node's subnet: only then is the route up to date.
+	// podsRun waits until the pod on the worker responds to the other machine. The pod's address must be in the node's subnet, because the route is
+	// only then up to date.
 	podsRun := func(but string) string {
 		t.Helper()
 		subnet := ""
@@ -33,8 +34,7 @@ func (l *lab) lostNode(t *testing.T) {
 	}
 	subnet := podsRun("")
 
-	// The node's object is deleted, and its kubelet registers it again at once: flannel and the
-	// pods keep their earlier subnet.
+	// The object of the node is deleted, and its kubelet registers it again immediately. flannel and the pods keep their subnet.
 	l.kubectl("delete node " + worker)
 	l.on(worker, "systemctl restart kubelet")
 	eventually(t, time.Minute, "the node is back", func() bool {
@@ -48,19 +48,19 @@ func (l *lab) lostNode(t *testing.T) {
 	assert.Regexp(t, `were stopped and start again: [1-9]`, r.stdout+r.stderr) // other pods may run there, too
 	subnet = podsRun(subnet)
 
-	// The node's object is deleted permanently: the machine joins again.
+	// The object of the node is deleted permanently, so the machine must join again.
 	l.kubectl("delete node " + worker)
 	l.up(0)
 	podsRun(subnet)
 	assert.Zero(t, l.up(0).Changes)
 
-	// Its kubelet is stopped.
+	// The kubelet is stopped.
 	l.on(worker, "systemctl stop kubelet")
 	assert.Equal(t, 6, run(t, "cluster", "plan", "-p", l.cluster, "--exit-code").code)
 	assert.Equal(t, 1, l.up(0).Changes)
 	assert.Equal(t, "active", l.on(worker, "systemctl is-active kubelet"))
 
-	// Its kubelet rejects a setting; the other machines are left unchanged.
+	// The kubelet rejects a setting. The other machines are left unchanged.
 	file := filepath.Join(l.cluster, "kubernetes-configuration.yaml")
 	good, err := os.ReadFile(file)
 	require.NoError(t, err)

@@ -17,19 +17,19 @@ import (
 	"github.com/openpai/paictl/pkg/server/attacks"
 )
 
-// mark occurs only in ada's job.
+// mark is a text that only ada's job contains.
 const mark = "only-its-owner-reads-this-7391"
 
-// siege holds the state for attacks on the cluster's server: ada has a job that ben may not see.
+// siege holds the data for attacks on the server of a cluster. ada has a job that ben may not see.
 type siege struct {
 	server string            // https://HOST
 	homes  map[string]string // the homes of ada and ben, who are signed in at the cluster "lab"
-	// as runs paictl for one of them, asOperator with the cluster's kubeconfig.
+	// as runs paictl as one of the two people. asOperator runs paictl with the cluster's kubeconfig.
 	as         func(who string, args ...string) result
 	asOperator func(args ...string) string
 }
 
-// getsNothing tries all attacks over the network, from a machine that isn't one of the cluster's.
+// getsNothing makes all attacks over the network, from a machine outside the cluster.
 func (th *siege) getsNothing(t *testing.T) {
 	for who, name := range map[string]string{"ada": "vault", "ben": "own"} {
 		file := jobFile(t, strings.Replace(read(t, example(t, "hello")), "name: hello", "name: "+name, 1)+"parameters: {mark: "+map[string]string{"ada": mark, "ben": "none"}[who]+"}\n")
@@ -59,7 +59,7 @@ func (th *siege) getsNothing(t *testing.T) {
 	}
 }
 
-// world returns the people's tokens, and worthless tokens.
+// world returns the World for the attacks, with the tokens of the people and with invalid tokens.
 func (th *siege) world(t *testing.T) *attacks.World {
 	t.Helper()
 	signedIn := map[string]*login.Cluster{}

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shareIt lets two people without a kubeconfig sign in at the cluster's server over TLS, and run jobs that the other doesn't see.
+// shareIt lets two people without a kubeconfig sign in at the cluster's server over TLS. They run jobs that the other person doesn't see.
 func (j *jobs) shareIt(t *testing.T) {
 	started := ok(t, j.args("service", "start", "-n", "rest-server")...)
 	defer j.run(0, "stop", "-n", "rest-server")

@@ -11,7 +11,8 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// BenchmarkReads times the commands that operators run all day on a cluster of four hosts, beside a bare kubectl, and a bare exec on the hosts.
+// BenchmarkReads measures the commands that operators use most often, on a cluster with four hosts. For comparison, it measures plain kubectl, and
+// commands over plain SSH.
 func BenchmarkReads(b *testing.B) {
 	s := newServices(b, "e2er", 4)
 	s.push()

@@ -27,10 +27,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// message is a mail, or a message to a webhook. ID is the same if it is sent again.
+// message is a mail, or a message to a webhook. If a message is sent again, it has the same ID.
 type message struct{ ID, To, Subject, Text string }
 
-// mailbox holds the messages that a receiver got, each once.
+// mailbox holds the messages that a receiver has got, each of them once.
 type mailbox struct {
 	mu  sync.Mutex
 	all []message
@@ -47,7 +47,7 @@ func (b *mailbox) add(m message) {
 	b.all = append(b.all, m)
 }
 
-// of returns the messages to an address whose subject has a text.
+// of returns the messages to an address whose subject contains a text.
 func (b *mailbox) of(to, subject string) (out []message) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -59,13 +59,13 @@ func (b *mailbox) of(to, subject string) (out []message) {
 	return out
 }
 
-// User and password at the mail server.
+// These are the user name and password at the mail server.
 const (
 	mailUser  = "pai"
 	mailLogin = "e2e-Mail-Login-5120"
 )
 
-// mailServer is a mail server of this machine that requires STARTTLS and a login. It is away until start.
+// mailServer is a mail server on this machine that requires STARTTLS and a login. It doesn't listen before start is called.
 type mailServer struct {
 	mailbox
 	host string
@@ -74,7 +74,7 @@ type mailServer struct {
 	tls  *tls.Config
 }
 
-// newMailServer reserves a port of an address, without listening there.
+// newMailServer reserves a port at an address, without listening on it.
 func newMailServer(t testing.TB, host string) *mailServer {
 	t.Helper()
 	s := &mailServer{host: host}
@@ -167,13 +167,13 @@ func (m *mailSession) Data(r io.Reader) error {
 func (*mailSession) Reset()        {}
 func (*mailSession) Logout() error { return nil }
 
-// webhook is a receiver of generic webhooks on this machine.
+// webhook is a server on this machine that receives messages of generic webhooks.
 type webhook struct {
 	mailbox
 	url string
 }
 
-// newWebhook starts a receiver. It doesn't encrypt: the handler trusts only the CAs of its image, which are public CAs.
+// newWebhook starts a webhook. It doesn't use TLS, because the handler trusts only the CAs in its image, which are public CAs.
 func newWebhook(t testing.TB, host string) *webhook {
 	t.Helper()
 	h := &webhook{}

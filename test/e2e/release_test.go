@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// unpackRelease unpacks Helm's record of a release: base64 over gzip over JSON.
+// unpackRelease unpacks Helm's record of a release, which is JSON that is compressed with gzip and encoded in base64.
 func unpackRelease(t testing.TB, data []byte) []byte {
 	t.Helper()
 	packed, err := base64.StdEncoding.DecodeString(string(data))

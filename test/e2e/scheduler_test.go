@@ -14,8 +14,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// TestTheSchedulerSharesGPUsBetweenTwoTeams follows the main use of the scheduler, on four machines
-// that pretend to have eight GPUs each: vision owns three of them, nlp one.
+// TestTheSchedulerSharesGPUsBetweenTwoTeams follows the main use of the scheduler, on four machines that simulate eight GPUs each. vision owns three
+// of the machines, and nlp owns one.
 func TestTheSchedulerSharesGPUsBetweenTwoTeams(t *testing.T) {
 	g := newGPUs(t)
 	g.divide(3, 1)
@@ -77,14 +77,14 @@ func TestTheSchedulerSharesGPUsBetweenTwoTeams(t *testing.T) {
 	t.Run("vc set moves a machine while everything runs", g.movesAMachine)
 }
 
-// survivesADeadMachine ends with the gangs again and second of vision running.
+// survivesADeadMachine unplugs a machine of a gang. At its end, the gangs again and second of vision run.
 func (g *gpus) survivesADeadMachine(t *testing.T) {
 	dead := g.pods("big")[0].Node
 	ok(t, "sandbox", "stop", "--dir", g.dir, "--unplug", dead)
 	eventually(t, 3*time.Minute, "Kubernetes misses the machine", func() bool {
 		return strings.Contains(g.kubectl("get nodes --no-headers "+dead), "NotReady")
 	})
-	// As a job controller does once it knows that the machine won't come back by itself.
+	// The pods are deleted as by a job controller that knows that the machine won't return.
 	g.kubectl("-n pai-jobs delete pods -l job=big --force --grace-period=0")
 	eventually(t, time.Minute, "its cell is bad", func() bool {
 		v := g.virtualCluster("vision")
@@ -107,7 +107,7 @@ func (g *gpus) survivesADeadMachine(t *testing.T) {
 	assert.Equal(t, dead, g.pods("second")[0].Node)
 }
 
-// movesAMachine begins with vision using all of its machines.
+// movesAMachine moves a machine from vision to nlp. It begins while vision uses all of its machines.
 func (g *gpus) movesAMachine(t *testing.T) {
 	set := []string{"vc", "set", "nlp", "--cells", g.cellType + "=2", "--take-from", "vision"}
 	dry := ok(t, g.args(append(set, "--dry-run")...)...)
@@ -135,7 +135,7 @@ func (g *gpus) movesAMachine(t *testing.T) {
 	assert.Equal(t, 16, g.virtualCluster("nlp").Guaranteed)
 }
 
-// gpus is a cluster of one master and workers with GPUs that runs the scheduler.
+// gpus is a cluster that runs the scheduler. It has one master, and workers with GPUs.
 type gpus struct {
 	*services
 	cellType string // the type of a worker
@@ -166,13 +166,13 @@ func newGPUs(t testing.TB) *gpus {
 	return g
 }
 
-// divide gives machines to vision and nlp, and starts the scheduler.
+// divide assigns machines to vision and nlp, and starts the scheduler.
 func (g *gpus) divide(vision, nlp int) {
 	g.t.Helper()
 	owns := func(n int) map[string]any {
 		return map[string]any{"virtualCells": []any{map[string]any{"cellType": g.cellType, "cellNumber": n}}}
 	}
-	// The test makes pods of users itself.
+	// The test creates the pods of users itself, so its account must be trusted.
 	g.set("scheduler", map[string]any{"virtualClusters": map[string]any{"vision": owns(vision), "nlp": owns(nlp)},
 		"admission": map[string]any{"trustedAccounts": []any{"kubernetes-admin"}}})
 	g.push()
@@ -221,10 +221,10 @@ func (g *gpus) remove(name string) {
 	g.kubectl("-n pai-jobs delete pods -l job=" + name)
 }
 
-// pod holds the relevant fields of a pod of a gang.
+// pod holds the fields of a gang's pod that the tests need.
 type pod struct{ Name, Gang, Node, Phase, Devices string }
 
-// pods returns the pods that aren't being deleted; if gang isn't "", only the pods of the gang.
+// pods returns the pods that aren't being deleted. If gang isn't "", it returns only the pods of that gang.
 func (g *gpus) pods(gang string) []pod {
 	g.t.Helper()
 	var list struct {
@@ -247,7 +247,7 @@ func (g *gpus) pods(gang string) []pod {
 	return out
 }
 
-// gangs returns the names of the gangs that have pods.
+// gangs returns the names of all gangs with pods.
 func (g *gpus) gangs() []string {
 	var out []string
 	for _, p := range g.pods("") {
@@ -257,7 +257,7 @@ func (g *gpus) gangs() []string {
 	return slices.Compact(out)
 }
 
-// runs waits until all pods of a gang run, and checks that no GPU has two users. If they don't run, it logs their state.
+// runs waits until all n pods of a gang run, and checks that no GPU has two users. If the pods don't run, it logs their state.
 func (g *gpus) runs(gang string, n int) {
 	g.t.Helper()
 	started := false
@@ -290,7 +290,7 @@ func (g *gpus) runs(gang string, n int) {
 	}
 }
 
-// waits waits until a gang has the event that it waits, and checks that it has no machine.
+// waits waits until an event reports that a gang waits, and checks that its pods are on no machine.
 func (g *gpus) waits(gang string) {
 	g.t.Helper()
 	eventually(g.t, time.Minute, gang+" waits", func() bool { return strings.Contains(g.events(gang+"-0"), "WaitingCells") })
@@ -299,15 +299,15 @@ func (g *gpus) waits(gang string) {
 	}
 }
 
-// events returns the texts of a pod's events, with their reasons.
+// events returns the events of a pod, with their reasons and messages.
 func (g *gpus) events(name string) string {
 	return g.kubectl("-n pai-jobs get events --field-selector involvedObject.name=" + name + ` -o jsonpath='{range .items[*]}{.reason}: {.message}{"\n"}{end}'`)
 }
 
-// api sends a request to the scheduler, and returns "" if the scheduler doesn't respond.
+// api sends a request to the scheduler, and returns the response. It returns "" if the scheduler doesn't respond.
 func (g *gpus) api(path string) string { return string(g.ask("scheduler:9096", path)) }
 
-// virtualCluster returns a line of "vc list".
+// virtualCluster returns the numbers of a virtual cluster in "vc list".
 func (g *gpus) virtualCluster(name string) (out struct{ Guaranteed, Used, Opportunistic, Free, Bad int }) {
 	g.t.Helper()
 	r := ok(g.t, g.args("vc", "list", "-o", "json")...)
@@ -330,7 +330,7 @@ func (g *gpus) virtualCluster(name string) (out struct{ Guaranteed, Used, Opport
 	return out
 }
 
-// schedulerPods returns the pods with the restarts of their containers.
+// schedulerPods returns the pods of the scheduler, with the numbers of restarts of their containers.
 func (g *gpus) schedulerPods() string {
 	return g.kubectl(`-n pai-system get pods -l app.kubernetes.io/name=scheduler -o jsonpath='{range .items[*]}{.metadata.uid} {.status.containerStatuses[*].restartCount}{"\n"}{end}'`)
 }

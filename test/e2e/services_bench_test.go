@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkServices measures the services' commands on a cluster of three hosts. It compares the start of
-// all services with the plain helm client, which installs the same charts with the same values, all at once.
+// BenchmarkServices measures the commands for services on a cluster with three hosts. It compares the start of all services with the plain helm
+// client, which installs the same charts with the same values concurrently.
 func BenchmarkServices(b *testing.B) {
 	s := newServices(b, "e2ev", 3)
 	s.push()
@@ -64,7 +64,7 @@ func BenchmarkServices(b *testing.B) {
 	})
 }
 
-// values writes the values of each service into a folder, a file per service.
+// values writes the values of each service to a file, and returns the folder of these files.
 func (s *services) values() string {
 	s.t.Helper()
 	dir := s.t.TempDir()

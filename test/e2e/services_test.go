@@ -20,14 +20,14 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// testAlert is a rule that fires at once, pushed in the middle of the test.
+// testAlert is a rule that fires immediately. The test pushes it after the services have started.
 const testAlert = `{e2e: {groups: [{name: e2e, rules: [{alert: MadeToFire, expr: vector(1), labels: {severity: info}}]}]}}`
 
-// mailPassword is a secret of a section; it must occur in only one Secret.
+// mailPassword is a secret in a section of the configuration. Exactly one Secret may contain it.
 const mailPassword = "e2e-Mail-Password-7391"
 
-// TestServicesStartStopAndKeepTheirData follows the main use of the services: push, start, metrics of every
-// node, an alert that arrives, a change that touches one release, stop and start with the data kept, delete.
+// TestServicesStartStopAndKeepTheirData follows the main use of services: push, start, metrics of every node, an alert that arrives, a change that
+// affects one release, stop and start with the same data, and delete.
 func TestServicesStartStopAndKeepTheirData(t *testing.T) {
 	s := sharedServices(t)
 	s.set("alert-manager", map[string]any{"receivers": map[string]any{"email": map[string]any{
@@ -70,7 +70,7 @@ func TestServicesStartStopAndKeepTheirData(t *testing.T) {
 	t.Run("a GPU that breaks is an alert at Alertmanager", func(t *testing.T) {
 		ok(t, "sandbox", "fault", "gpu", "--dir", s.dir, s.names[1], "3", "xid=79")
 		eventually(t, 3*time.Minute, "the alert is at Alertmanager", func() bool { return slices.Contains(s.alerts(), "GpuXidFatal") })
-		// Prometheus sends the alert to Alertmanager before it stores the series.
+		// Prometheus sends the alert to Alertmanager before it stores the series of the alert.
 		for _, series := range []string{`ALERTS{alertname="GpuXidFatal",alertstate="firing"}`, "pai_gpu_unhealthy == 1"} {
 			eventually(t, time.Minute, series, func() bool {
 				found := fmt.Sprint(s.query(series, time.Time{}))
@@ -105,7 +105,7 @@ func TestServicesStartStopAndKeepTheirData(t *testing.T) {
 			cmd, out, _ := command(t.Context(), t, s.args("service", "start")...)
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 			require.NoError(t, cmd.Start())
-			// A random moment of the run; it may also be over by then.
+			// The run is killed at a random moment. It may already have ended by then.
 			after := time.Duration(300+rand.IntN(5000)) * time.Millisecond
 			ended := make(chan error, 1)
 			go func() { ended <- cmd.Wait() }()
@@ -123,11 +123,11 @@ func TestServicesStartStopAndKeepTheirData(t *testing.T) {
 	})
 }
 
-// longWait is longer than any cause takes to show, even on a busy machine.
+// longWait is longer than it takes until any cause is detected, even on a busy machine.
 const longWait = 8 * time.Minute
 
-// TestServicesThatFailSayWhy breaks one thing after the other; each is reported with its own reason
-// long before the time has expired.
+// TestServicesThatFailSayWhy breaks the services in different ways, one after the other. Each time, the reason must be reported long before the time
+// limit.
 func TestServicesThatFailSayWhy(t *testing.T) {
 	s := sharedServices(t)
 	s.push()
@@ -207,13 +207,13 @@ func TestServicesThatFailSayWhy(t *testing.T) {
 	})
 }
 
-// services is a lab whose cluster is up, with a separate kubeconfig.
+// services is a lab with a running cluster and a separate kubeconfig.
 type services struct {
 	*lab
 	kubeconfig string
 }
 
-// newServices makes a lab for one test alone.
+// newServices creates a lab that only one test uses.
 func newServices(t testing.TB, name string, hosts int) *services {
 	t.Helper()
 	s := &services{lab: newLab(t, name, hosts)}
@@ -221,7 +221,7 @@ func newServices(t testing.TB, name string, hosts int) *services {
 	return s
 }
 
-// bringUp makes a cluster of the lab's hosts.
+// bringUp creates a cluster on the hosts of the lab.
 func (s *services) bringUp() {
 	s.t.Helper()
 	s.kubeconfig = filepath.Join(filepath.Dir(s.cluster), "kubeconfig")
@@ -234,7 +234,7 @@ func (s *services) bringUp() {
 	require.NoError(s.t, cmd.Run(), errOut)
 }
 
-// args adds the flag that chooses the cluster.
+// args adds the flag that selects the cluster.
 func (s *services) args(args ...string) []string {
 	return append(args, "--kubeconfig", s.kubeconfig)
 }
@@ -249,7 +249,7 @@ type servicesSummary struct {
 	Changed           []string
 }
 
-// run runs "service VERB" and returns the summary of its events.
+// run runs "service VERB", which must exit with a given code. It returns the summary from the events.
 func (s *services) run(code int, verb string, flags ...string) servicesSummary {
 	s.t.Helper()
 	r := run(s.t, s.args(append([]string{"service", verb, "-o", "json"}, flags...)...)...)
@@ -267,7 +267,7 @@ func (s *services) start(code int, flags ...string) servicesSummary {
 	return s.run(code, "start", flags...)
 }
 
-// allReady checks the status of all enabled services. A service that just became ready may miss a probe on busy cores.
+// allReady waits until all enabled services are ready. If the cores are busy, a service that has just become ready may miss a probe.
 func (s *services) allReady() {
 	s.t.Helper()
 	var r result
@@ -286,7 +286,7 @@ func (s *services) allReady() {
 	}
 }
 
-// revisions returns Helm's revisions, by release.
+// revisions returns the revisions of Helm's releases, by release.
 func (s *services) revisions() map[string]int {
 	s.t.Helper()
 	out := s.kubectl(`-n pai-system get secrets -l owner=helm,status=deployed -o jsonpath='{range .items[*]}{.metadata.labels.name}={.metadata.labels.version} {end}'`)
@@ -300,8 +300,8 @@ func (s *services) revisions() map[string]int {
 	return revisions
 }
 
-// asking requests a page of a service with the password of metrics, which the API server's proxy would
-// remove, and with the job controller's token. It uses bash, which all hosts have.
+// asking is a script that requests a page of a service. It sends the password for metrics, which the API server's proxy would remove, and the token
+// of the job controller. It uses bash, because all hosts have bash.
 const asking = `export KUBECONFIG=/etc/kubernetes/admin.conf
 bash <<'END'
 set -eu
@@ -316,13 +316,13 @@ echo "$answer"
 test "$status" = 200
 END`
 
-// ask requests a page of a service, with the password.
+// ask requests a page of a service, with the password for metrics.
 func (s *services) ask(service, path string) []byte {
 	name, port, _ := strings.Cut(service, ":")
 	return s.askAt("service "+name+" -o 'jsonpath={.spec.clusterIP}'", port, path)
 }
 
-// askPod requests a page of a pod, with the password.
+// askPod requests a page of a pod, with the password for metrics.
 func (s *services) askPod(pod, port, path string) []byte {
 	return s.askAt("pod "+pod+" -o 'jsonpath={.status.podIP}'", port, path)
 }
@@ -336,7 +336,7 @@ func (s *services) askAt(address, port, path string) []byte {
 	return []byte(out)
 }
 
-// query sends a query to Prometheus, for now or for a time in the past.
+// query sends a query to Prometheus. If at is zero, the query is for the current time.
 func (s *services) query(promql string, at time.Time) []any {
 	path := "/api/v1/query?query=" + url.QueryEscape(promql)
 	if !at.IsZero() {
@@ -347,7 +347,7 @@ func (s *services) query(promql string, at time.Time) []any {
 	return answer.Data.Result
 }
 
-// alerts returns the names of the alerts at Alertmanager.
+// alerts returns the names of the alerts in Alertmanager.
 func (s *services) alerts() []string {
 	var all []struct{ Labels map[string]string }
 	_ = json.Unmarshal(s.ask("alert-manager:9093", "/api/v2/alerts"), &all)
@@ -358,7 +358,7 @@ func (s *services) alerts() []string {
 	return names
 }
 
-// secretsStayHidden searches everything that others can read for the password.
+// secretsStayHidden asserts that the password isn't in any data that other users can read.
 func (s *services) secretsStayHidden(t *testing.T) {
 	holders := s.kubectl(`get secrets -A -o json`)
 	var list struct {
@@ -391,7 +391,7 @@ func (s *services) secretsStayHidden(t *testing.T) {
 	}
 }
 
-// copy returns a copy of the cluster's folder, for a change that is reverted.
+// copy returns a copy of the configuration folder, so that a test can change the copy.
 func (s *services) copy() string {
 	s.t.Helper()
 	dir := filepath.Join(s.t.TempDir(), "copy"+strconv.Itoa(rand.IntN(1_000_000)))
@@ -399,7 +399,7 @@ func (s *services) copy() string {
 	return dir
 }
 
-// set adds values to a section of services-configuration.yaml.
+// set sets values in a section of services-configuration.yaml.
 func (s *services) set(service string, values map[string]any) {
 	s.t.Helper()
 	setSection(s.t, s.cluster, service, values)

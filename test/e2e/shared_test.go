@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shared is the cluster for the tests that need a running one; they use it one after the other. It has a master, and four workers that pretend to
-// have eight GPUs each. It takes as long to make as many of the tests take. It ends with the last of these tests.
+// shared is the cluster for tests that need a running cluster. The tests use it one after the other, because its creation takes as long as many of
+// the tests. It has a master, and four workers that simulate eight GPUs each. It is removed after the last of these tests.
 var (
 	shared     *services
 	sharedTurn = newTurns("TestJobs", "TestTheSchedulerSharesGPUsBetweenTwoTeams", "TestTheAgentHandsOutGPUs")
@@ -27,8 +27,8 @@ const (
 	asGenerated = "services-configuration.yaml.generated"
 )
 
-// sharedServices waits its turn, and returns the shared cluster without services, jobs and their data. After a failed test the next
-// one gets a new cluster.
+// sharedServices waits for the turn of the test. It returns the shared cluster without services, jobs and their data. After a failed test, the next
+// test gets a new cluster.
 func sharedServices(t testing.TB) *services {
 	t.Helper()
 	sharedLeft.Add(1) // all of them are counted before the first continues: it is parallel
@@ -62,11 +62,11 @@ func sharedServices(t testing.TB) *services {
 	return s
 }
 
-// empty removes everything that a test can have left, except for the history of the configuration.
+// empty removes everything that a test may have left, except for the history of the configuration.
 func (s *services) empty() {
 	s.t.Helper()
 	s.isReady(len(s.names)) // a machine may be starting
-	// A Framework is gone only after its controller has removed its finalizer.
+	// A Framework is gone only after its controller has removed the Framework's finalizer.
 	s.kubectl("-n pai-jobs delete frameworks --all --timeout=120s --ignore-not-found || true")
 	s.kubectl("-n pai-jobs delete pods --all --grace-period=1 --timeout=120s")
 	file := filepath.Join(s.cluster, "services-configuration.yaml")
@@ -75,7 +75,7 @@ func (s *services) empty() {
 	s.run(0, "delete", "--yes")
 }
 
-// endShared ends the hosts of the shared cluster, unless they are kept.
+// endShared removes the hosts of the shared cluster, unless they are to be kept.
 func endShared() {
 	if shared == nil {
 		return
@@ -92,8 +92,8 @@ func endShared() {
 	shared = nil
 }
 
-// turns lets tests run one after the other: first the tests that it names, in that order, and then the others in the order of their arrival. So a
-// run with a time limit has run the most important tests.
+// turns lets tests run one after the other. The tests that it names run first, in the given order. The other tests follow in the order in which they
+// arrived. So a run with a time limit includes the most important tests.
 type turns struct {
 	first   []string
 	mu      sync.Mutex
@@ -108,14 +108,14 @@ func newTurns(first ...string) *turns {
 	return q
 }
 
-// enter announces that a test will take a turn.
+// enter registers a test that will wait for its turn.
 func (q *turns) enter(name string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.waiting = append(q.waiting, name)
 }
 
-// take waits for the turn of an announced test.
+// take waits for the turn of a registered test.
 func (q *turns) take(name string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -135,7 +135,7 @@ func (q *turns) next() string {
 	return q.waiting[0]
 }
 
-// release ends a turn.
+// release ends the turn of a test.
 func (q *turns) release() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

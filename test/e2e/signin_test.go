@@ -21,8 +21,8 @@ import (
 	"github.com/openpai/paictl/test/runnable"
 )
 
-// sitesOwn lets people sign in with a site's own providers: a directory, and an issuer of OpenID Connect with that directory behind it,
-// which run outside the cluster.
+// sitesOwn is a cluster whose people sign in with a site's own providers. The providers are a directory, and an issuer of OpenID Connect that uses
+// this directory. They run outside the cluster.
 type sitesOwn struct {
 	*jobs
 	*accounts
@@ -30,15 +30,15 @@ type sitesOwn struct {
 	issuer    *providertest.Issuer
 }
 
-// accounts are people at separate machines, without a kubeconfig, who use the cluster's server.
+// accounts are people without a kubeconfig who use the cluster's server. Each person has a separate machine.
 type accounts struct {
 	t                   *testing.T
 	server, fingerprint string
 	homes               map[string]string
 }
 
-// signInByProviders: kim signs in with a browser on her machine and with a code, lee with the password of the directory. A group of the directory
-// lets both use a virtual cluster, as long as they are members of the group.
+// signInByProviders lets two people sign in: kim with a browser on her machine and with a code, and lee with the password of the directory. A group
+// of the directory lets both use a virtual cluster, as long as they are members of the group.
 func (j *jobs) signInByProviders(t *testing.T) {
 	o := j.providers(t)
 	defer j.run(0, "stop", "-n", "rest-server")
@@ -71,7 +71,7 @@ func (j *jobs) signInByProviders(t *testing.T) {
 	}
 }
 
-// providers starts both and the server, whose settings name them.
+// providers starts both providers, and the server with settings for them.
 func (j *jobs) providers(t *testing.T) *sitesOwn {
 	t.Helper()
 	providertest.Host = j.gateway()
@@ -92,7 +92,7 @@ func (j *jobs) providers(t *testing.T) *sitesOwn {
 	return o
 }
 
-// as runs paictl as a person on a separate machine.
+// as runs paictl as a person on that person's machine.
 func (a *accounts) as(who, stdin string, args ...string) result {
 	a.t.Helper()
 	cmd, out, said := command(a.t.Context(), a.t, args...)
@@ -115,7 +115,7 @@ func (a *accounts) login(who, stdin string, flags ...string) {
 	require.Equal(a.t, 0, r.code, "%s: %s", who, r)
 }
 
-// authority returns the PEM of the server's CA, as a person's paictl stores it.
+// authority returns the PEM of the server's CA that paictl has stored for a person.
 func (o *sitesOwn) authority(who string) string {
 	o.t.Helper()
 	var kept struct {
@@ -134,7 +134,7 @@ func (o *sitesOwn) whoami(who string) (out api.WhoAmI) {
 	return out
 }
 
-// background starts a sign-in at a terminal that waits for a browser.
+// background starts "paictl login" in a terminal. It returns the output, and a function that waits for the end.
 func (o *sitesOwn) background(env []string, flags ...string) (said *output, end func()) {
 	o.t.Helper()
 	cmd, _, _ := command(o.t.Context(), o.t, append([]string{"login", o.server, "--name", "lab", "--fingerprint", o.fingerprint}, flags...)...)
@@ -147,7 +147,7 @@ func (o *sitesOwn) background(env []string, flags ...string) (said *output, end 
 	return said, func() { require.NoError(o.t, cmd.Wait(), "%s", said) }
 }
 
-// post sends a request as a page of the server does, and returns the response.
+// post sends a request in the way that a page of the server does, and returns the response.
 func (o *sitesOwn) post(b *providertest.Browser, path string, body any) map[string]any {
 	o.t.Helper()
 	text, err := json.Marshal(body)
@@ -172,7 +172,7 @@ var (
 	approval  = regexp.MustCompile(`data-approval="([^"]+)"`)
 )
 
-// byCode signs kim in with a code that is entered in a browser elsewhere.
+// byCode signs in kim with a code that she enters in a browser on another machine.
 func (o *sitesOwn) byCode(b *providertest.Browser) {
 	o.t.Helper()
 	said, end := o.background(nil, "--device")
@@ -186,7 +186,7 @@ func (o *sitesOwn) byCode(b *providertest.Browser) {
 	end()
 }
 
-// byBrowser signs kim in with a browser that paictl opens.
+// byBrowser signs in kim with a browser that paictl opens.
 func (o *sitesOwn) byBrowser(b *providertest.Browser) {
 	o.t.Helper()
 	bin, opened := o.t.TempDir(), filepath.Join(o.t.TempDir(), "address")

@@ -13,13 +13,13 @@ import (
 	"github.com/openpai/paictl/test/docs/page"
 )
 
-// tutorial opens a shell for a tutorial, with further variables in its environment, and returns it with the steps.
+// tutorial opens a shell for a tutorial. env holds additional environment variables. It returns the shell, and the steps of the tutorial.
 func tutorial(t *testing.T, name, dir string, env ...string) (*page.Session, []page.Step) {
 	t.Helper()
 	pages, err := page.Read("../..", "docs/tutorials/"+name+".md")
 	require.NoError(t, err)
 	path := strings.Join([]string{filepath.Dir(paictl), filepath.Join(bundle, "bin"), os.Getenv("PATH")}, ":")
-	// A sign-in leaves its session in the configuration folder.
+	// A sign-in stores its session in the configuration folder, so the shell gets a separate folder.
 	env = append(append(os.Environ(), "NO_COLOR=1", "PAICTL_BUNDLE="+bundle, "PATH="+path, "XDG_CONFIG_HOME="+t.TempDir()), env...)
 	s, err := page.Open(t.Context(), dir, env)
 	require.NoError(t, err)
@@ -27,8 +27,8 @@ func tutorial(t *testing.T, name, dir string, env ...string) (*page.Session, []p
 	return s, pages[0].Steps()
 }
 
-// The tutorials of the newcomer and of the researcher share one cluster, which "make demo" creates. The test runs before the parallel tests, since
-// "make demo" updates the bundle, under another version if the checkout has changed: they use the same bundle.
+// The tutorials for newcomers and researchers share a cluster, which "make demo" creates. This test runs before the parallel tests, which use the
+// same bundle. "make demo" updates the bundle, and gives it another version if the checkout has changed.
 func TestTheTutorialsOfNewcomersAndResearchersCanBeFollowed(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(sandbox.DefaultDir, "sandbox.json")); err == nil {
 		t.Skip("skipped: there is a sandbox in " + sandbox.DefaultDir + " already, which this test would end")
@@ -49,7 +49,7 @@ func TestTheTutorialsOfNewcomersAndResearchersCanBeFollowed(t *testing.T) {
 	require.NoError(t, newcomer.Play(steps[down:], t.Logf))
 }
 
-// The hosts of the test get the addresses that the tutorial uses.
+// The hosts of this test have the addresses that the tutorial uses.
 func TestTheTutorialOfOperatorsCanBeFollowed(t *testing.T) {
 	const hosts = 4 // the tutorial adds one of them
 	lab := newLab(t, "gpu", hosts-1, "--subnet", "10.0.0.0/24")

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestJobsSurviveAnUpgrade brings a cluster up with an older version, PAICTL_UPGRADE_FROM=DIR of hack/former.sh (its bin/paictl and
-// bundle), and lets the present version take it over while jobs run and wait. PAICTL_UPGRADE_FROM isn't set without a git history.
+// TestJobsSurviveAnUpgrade creates a cluster with an older version of paictl, and then upgrades it to the current version while jobs run and wait.
+// PAICTL_UPGRADE_FROM is a folder that hack/former.sh has created, with bin/paictl and bundle. Without a git history, it isn't set.
 func TestJobsSurviveAnUpgrade(t *testing.T) {
 	former := os.Getenv("PAICTL_UPGRADE_FROM")
 	if former == "" {
@@ -30,7 +30,7 @@ func TestJobsSurviveAnUpgrade(t *testing.T) {
 	}
 	j.submit(t, jobFile(t, fmt.Sprintf(sleeper, "half", 1, 4)))
 	j.is(t, "half", "running")
-	// In the order of submission, which differs from the order of the names.
+	// This is the order of submission, which differs from the order of the names.
 	for _, name := range []string{"waits-z", "waits-a"} {
 		j.submit(t, jobFile(t, fmt.Sprintf(sleeper, name, 1, 8)))
 		j.is(t, name, "queued")
@@ -41,7 +41,7 @@ func TestJobsSurviveAnUpgrade(t *testing.T) {
 	require.Len(t, before, 6)
 
 	paictl, bundle = newer, newBundle
-	// As the newer version reports it if it was built with a version.
+	// The newer version reports the tag in this way if it was built with a version.
 	file := filepath.Join(j.cluster, "services-configuration.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(read(t, file), ownTag(t, filepath.Join(former, "bundle")), ownTag(t, bundle))), 0o600))
 	begun := time.Now()
@@ -58,7 +58,7 @@ func TestJobsSurviveAnUpgrade(t *testing.T) {
 	z, a := strings.Index(queue, "waits-z"), strings.Index(queue, "waits-a")
 	assert.True(t, z > 0 && z < a, "those that wait have their places: %s", queue)
 
-	// A job submitted now runs beside the running jobs, on other GPUs.
+	// A job that is submitted now runs at the same time as the running jobs, on other GPUs.
 	j.submit(t, jobFile(t, fmt.Sprintf(sleeper, "small", 1, 4)))
 	j.is(t, "small", "running")
 	users := map[string]string{}
@@ -94,13 +94,13 @@ func ownTag(t testing.TB, bundle string) string {
 	return tag
 }
 
-// starts returns the start times of the containers of jobs' pods.
+// starts returns the start times of the containers in the pods of jobs.
 func (j *jobs) starts() string {
 	j.t.Helper()
 	return j.kubectl(`-n pai-jobs get pods -o jsonpath='{range .items[*]}{.metadata.uid} {range .status.containerStatuses[*]}{.name} {.restartCount} {.state.running.startedAt} {end}{"\n"}{end}'`)
 }
 
-// sleeper is a job of some tasks with some GPUs each.
+// sleeper is the file of a job. The placeholders are its name, its number of tasks, and the number of GPUs for each task.
 const sleeper = `protocolVersion: 2
 name: %s
 type: job

@@ -17,25 +17,25 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// inside is a script that runs in the namespaces of a container: it mounts the files of the container, then becomes its program.
+// inside is a script that runs in the namespaces of a container: it mounts the files of the container, and then executes the container's program.
 //
 //go:embed container.sh
 var inside string
 
-// maxMessage is how much a kubelet takes of a container's last message, in bytes.
+// maxMessage is the maximum size of a container's last message in bytes, as in a real kubelet.
 const maxMessage = 4096
 
-// mount is a file or folder of this machine that a container sees.
+// mount is a file or folder of this machine that is mounted in a container.
 type mount struct{ from, to string }
 
-// end is how a container ended.
+// end describes the end of a container.
 type end struct {
 	code      int32
 	message   string
 	began, at time.Time
 }
 
-// container runs a container to its end. started, unless nil, is called once its process exists.
+// container runs a container until it ends. Unless started is nil, it calls started once the process exists.
 func (r *run) container(c *corev1.Container, volumes map[string]string, out io.Writer, started func() error) (end, error) {
 	folder := filepath.Join(r.folder, "containers", c.Name)
 	if err := os.MkdirAll(folder, 0o777); err != nil {
@@ -67,8 +67,8 @@ func (r *run) container(c *corev1.Container, volumes map[string]string, out io.W
 	return e, err
 }
 
-// process runs a command. Its thread is blocked until then: the kernel kills the command when the thread ends, also if the test binary
-// is killed.
+// process runs a command until it ends. It blocks its thread during that time, because the kernel kills the command when the thread ends. So the
+// command also ends if the test binary is killed.
 func (r *run) process(cmd *exec.Cmd, started func() error) (int32, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -92,14 +92,15 @@ func (r *run) process(cmd *exec.Cmd, started func() error) (int32, error) {
 	return int32(status.ExitStatus()), err
 }
 
-// Names of files in the folder of a container.
+// These are the names of files in the folder of a container.
 const (
 	mountsFile  = "mounts"
 	hostsFile   = "hosts"
 	messageFile = "message"
 )
 
-// command returns a process that is the first one of new namespaces. When ctx ends it gets SIGTERM, as a container does.
+// command returns a command that runs as the first process of new namespaces. When ctx ends, the process receives SIGTERM, like the process of a
+// container.
 func command(ctx context.Context, folder string, mounts []mount, args []string) (*exec.Cmd, error) {
 	var list strings.Builder
 	for _, m := range mounts {
@@ -123,13 +124,13 @@ func command(ctx context.Context, folder string, mounts []mount, args []string) 
 	return cmd, nil
 }
 
-// mountable reports whether the script can mount something there: it puts empty folders over /usr/local and /tmp, and creates nothing
-// elsewhere.
+// mountable reports whether the script can mount a file or folder at a path. The script mounts empty folders at /usr/local and /tmp, and can create
+// mount points only below these.
 func mountable(to string) bool {
 	return strings.HasPrefix(to, "/usr/local/") || strings.HasPrefix(to, "/tmp/") || to == "/dev/shm" || to == "/etc/hosts"
 }
 
-// possible returns an error with the remedy if this machine can't make containers.
+// possible returns an error with the remedy if this machine can't create containers.
 func (k *Kubelet) possible(ctx context.Context) error {
 	cmd, err := command(ctx, k.folder, nil, []string{"true"})
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package kubelet plays the kubelets of a cluster in tests: it runs the containers of pods as processes of this machine, in namespaces.
-// In: an API server, and the program of each image that starts automatically.
+// Package kubelet simulates the kubelets of a cluster in tests. It runs the containers of pods as processes of this machine, in namespaces.
+// In: an API server, and for each image the program that its containers run by default.
 // Out: nodes, the statuses of their pods, and logs, which the API server requests over HTTPS as from a real kubelet.
 package kubelet
 
@@ -24,17 +24,17 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// Options are the options of the kubelets of one cluster.
+// Options configures the kubelets of one cluster.
 type Options struct {
-	// Nodes are the names of their machines.
+	// Nodes lists the names of the nodes.
 	Nodes []string
-	// Programs are files by the names of images: a container without a command runs the program of its image.
+	// Programs maps the names of images to files of programs. A container without a command runs the program of its image.
 	Programs map[string]string
-	// Visible are folders of the test that containers see in the same places.
+	// Visible lists folders of the test that containers see at the same paths.
 	Visible []string
 }
 
-// Kubelet plays the kubelets of all nodes of a cluster.
+// Kubelet simulates the kubelets of all nodes of a cluster.
 type Kubelet struct {
 	t      testing.TB
 	c      *kube.Cluster
@@ -49,7 +49,7 @@ type Kubelet struct {
 	work  sync.WaitGroup
 }
 
-// Start makes the nodes and runs their pods until the test ends. The test fails if this machine can't make containers.
+// Start creates the nodes, and runs their pods until the test ends. The test fails if this machine can't create containers.
 func Start(t testing.TB, c *kube.Cluster, o Options) *Kubelet {
 	t.Helper()
 	k := &Kubelet{t: t, c: c, o: o, folder: t.TempDir(), runs: map[types.UID]*run{}, names: map[string]*run{}}
@@ -69,7 +69,7 @@ func Start(t testing.TB, c *kube.Cluster, o Options) *Kubelet {
 	return k
 }
 
-// watch follows the pods that are bound to nodes. The channel is closed when it has ended.
+// watch watches the pods that are bound to nodes. The returned channel is closed when the watch has ended.
 func (k *Kubelet) watch() <-chan struct{} {
 	bound := cache.NewListWatchFromClient(k.c.Client.CoreV1().RESTClient(), "pods", metav1.NamespaceAll, fields.OneTermNotEqualSelector("spec.nodeName", ""))
 	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{ListerWatcher: bound, ObjectType: &corev1.Pod{}, Handler: cache.ResourceEventHandlerFuncs{
@@ -85,7 +85,7 @@ func (k *Kubelet) watch() <-chan struct{} {
 	return stopped
 }
 
-// saw starts the pods of its nodes, and stops the pods that are being deleted.
+// saw handles a new or changed pod. It starts the pods of the simulated nodes, and stops the pods that are being deleted.
 func (k *Kubelet) saw(p *corev1.Pod) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -104,7 +104,7 @@ func (k *Kubelet) saw(p *corev1.Pod) {
 	}
 }
 
-// gone ends the containers of a pod that no longer exists.
+// gone stops the containers of a pod that no longer exists.
 func (k *Kubelet) gone(o any) {
 	if last, unknown := o.(cache.DeletedFinalStateUnknown); unknown {
 		o = last.Obj
@@ -121,7 +121,7 @@ func (k *Kubelet) gone(o any) {
 	}
 }
 
-// address returns an unused address. All of 127.0.0.0/8 are addresses of this machine, so tasks can reach each other there.
+// address returns an unused address for a pod. All addresses of 127.0.0.0/8 belong to this machine, so tasks can connect to each other.
 func (k *Kubelet) address() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -129,10 +129,10 @@ func (k *Kubelet) address() string {
 	return fmt.Sprintf("127.77.%d.%d", k.made/250, k.made%250+1)
 }
 
-// nodeAddress is the address of all nodes: the API server asks for logs there.
+// nodeAddress is the address of all nodes, at which the API server requests logs.
 const nodeAddress = "127.0.0.1"
 
-// serve serves the API of a kubelet and returns its port.
+// serve serves the API of a kubelet, and returns the port.
 func (k *Kubelet) serve() int32 {
 	k.t.Helper()
 	server := newServer(k)
@@ -144,7 +144,7 @@ func (k *Kubelet) serve() int32 {
 	return int32(port)
 }
 
-// remove completes the deletion of a pod, as a kubelet does when its containers have ended.
+// remove completes the deletion of a pod, as a kubelet does when the containers of the pod have ended.
 func (k *Kubelet) remove(p *corev1.Pod) {
 	zero := int64(0)
 	err := k.c.Client.CoreV1().Pods(p.Namespace).Delete(k.ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &zero, Preconditions: &metav1.Preconditions{UID: &p.UID}})
@@ -153,12 +153,12 @@ func (k *Kubelet) remove(p *corev1.Pod) {
 	}
 }
 
-// check fails the test if something went wrong with a pod, unless the test ends or the pod is gone.
+// check fails the test if an error occurred for a pod, unless the test is ending or the pod is gone.
 func (k *Kubelet) check(p *corev1.Pod, err error) {
 	if err != nil && k.ctx.Err() == nil && !apierrors.IsNotFound(err) {
 		k.t.Errorf("the kubelet of %s, pod %s: %v", p.Spec.NodeName, p.Name, err)
 	}
 }
 
-// again is how long the kubelet waits before it checks again for a Secret that a pod needs.
+// again is how long the kubelet waits between two checks for a Secret that a pod needs.
 const again = 50 * time.Millisecond

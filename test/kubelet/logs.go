@@ -13,7 +13,7 @@ type line struct {
 	text string
 }
 
-// log is the output of a container.
+// log stores the output of a container.
 type log struct {
 	mu    sync.Mutex
 	lines []line
@@ -24,7 +24,7 @@ type log struct {
 
 func newLog() *log { return &log{more: make(chan struct{})} }
 
-// Write takes output of the container.
+// Write adds output of the container to the log.
 func (l *log) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -41,13 +41,13 @@ func (l *log) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// wake is called with the lock held.
+// wake wakes the readers of the log. The caller must hold the lock.
 func (l *log) wake() {
 	close(l.more)
 	l.more = make(chan struct{})
 }
 
-// close ends the log. A last line without an end is one, too. It may be called again.
+// close ends the log. If the last line is incomplete, it becomes a line of the log, too. close may be called again.
 func (l *log) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,7 +62,7 @@ func (l *log) close() {
 	l.wake()
 }
 
-// from returns the lines from a number on, whether they are the last, and a channel that is closed when there are more.
+// from returns the lines from the number n on. over reports whether the log has ended. more is closed when there are new lines.
 func (l *log) from(n int) (lines []line, over bool, more <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// makeNode makes a node that is ready for jobs.
+// makeNode creates a node that is ready for jobs.
 func makeNode(ctx context.Context, client kubernetes.Interface, name string, port int32) error {
 	nodes := client.CoreV1().Nodes()
 	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
@@ -21,7 +21,7 @@ func makeNode(ctx context.Context, client kubernetes.Interface, name string, por
 	if _, err := nodes.Create(ctx, object, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("make the node %s: %w", name, err)
 	}
-	// A new node has the taint not-ready until a controller, which doesn't run here, has seen that it is ready.
+	// A new node gets the taint not-ready. The controller that would remove the taint doesn't run here.
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		n, err := nodes.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
@@ -41,8 +41,8 @@ func makeNode(ctx context.Context, client kubernetes.Interface, name string, por
 	return nil
 }
 
-// nodeStatus returns the status of a machine that has room for many jobs. Its runtime mounts no images, so tasks get the job runtime from
-// an init container.
+// nodeStatus returns the status of a machine with enough resources for many jobs. Its container runtime can't mount images, so an init container
+// provides the job runtime to tasks.
 func nodeStatus(name string, port int32) corev1.NodeStatus {
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("16"), corev1.ResourceMemory: resource.MustParse("64Gi"),

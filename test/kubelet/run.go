@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// run is a pod from its binding to its end.
+// run is a pod, from its binding to its end.
 type run struct {
 	k      *Kubelet
 	pod    *corev1.Pod
@@ -42,7 +42,7 @@ func (k *Kubelet) newRun(p *corev1.Pod) *run {
 	return r
 }
 
-// live runs the containers of the pod and reports their end. A pod that the kubelet can't run fails, and the test does, too.
+// live runs the containers of the pod, and reports their end. If the kubelet can't run the pod, the pod fails, and so does the test.
 func (r *run) live() {
 	defer close(r.over)
 	defer r.log.close()
@@ -56,14 +56,14 @@ func (r *run) live() {
 	r.k.check(r.pod, err)
 }
 
-// end stops the containers of a pod that is to be deleted, and completes its deletion.
+// end stops the containers of a pod that is being deleted, and completes the deletion.
 func (r *run) end() {
 	r.stop()
 	<-r.over
 	r.k.remove(r.pod)
 }
 
-// containers runs the init containers one after the other, then the container of the pod.
+// containers runs the init containers one after the other, and then the only container of the pod.
 func (r *run) containers() error {
 	if len(r.pod.Spec.Containers) != 1 {
 		return fmt.Errorf("it has %d containers: this kubelet runs pods of one", len(r.pod.Spec.Containers))
@@ -101,7 +101,7 @@ func (r *run) initContainer(c *corev1.Container, volumes map[string]string) erro
 	return err
 }
 
-// report writes the status of the pod.
+// report changes the status of the pod.
 func (r *run) report(change func(*corev1.PodStatus)) error {
 	pods := r.k.c.Client.CoreV1().Pods(r.pod.Namespace)
 	err := retry.RetryOnConflict(conflicts(), func() error {
@@ -122,15 +122,16 @@ func (r *run) report(change func(*corev1.PodStatus)) error {
 	return err
 }
 
-// conflicts returns how often a status is written again after a conflict: the scheduler and the job controller write to pods, too.
+// conflicts returns how often and when a status is written again after a conflict. Conflicts occur because the scheduler and the job controller
+// write to pods, too.
 func conflicts() wait.Backoff {
 	return wait.Backoff{Steps: 15, Duration: 5 * time.Millisecond, Factor: 1.5}
 }
 
-// errReplaced is returned for a pod that was made again under its name.
+// errReplaced is the error if another pod now has the name of the pod.
 var errReplaced = errors.New("another pod has its name")
 
-// running returns the status of a pod whose container has started.
+// running changes the status to that of a pod whose container has started.
 func (r *run) running(s *corev1.PodStatus) {
 	s.Phase, s.PodIP, s.PodIPs, s.StartTime = corev1.PodRunning, r.ip, []corev1.PodIP{{IP: r.ip}}, &r.began
 	s.HostIP, s.HostIPs = nodeAddress, []corev1.HostIP{{IP: nodeAddress}}
@@ -146,7 +147,7 @@ func (r *run) running(s *corev1.PodStatus) {
 	setConditions(s, corev1.ConditionTrue)
 }
 
-// ended returns the status of a pod whose container has ended.
+// ended changes the status to that of a pod whose container has ended.
 func (r *run) ended(s *corev1.PodStatus, e end) {
 	reason := "Completed"
 	s.Phase = corev1.PodSucceeded
@@ -163,7 +164,7 @@ func (r *run) ended(s *corev1.PodStatus, e end) {
 	setConditions(s, corev1.ConditionFalse)
 }
 
-// setConditions sets the conditions that a kubelet sets.
+// setConditions sets the conditions of a pod that a kubelet is responsible for.
 func setConditions(s *corev1.PodStatus, ready corev1.ConditionStatus) {
 	values := map[corev1.PodConditionType]corev1.ConditionStatus{corev1.PodInitialized: corev1.ConditionTrue, corev1.ContainersReady: ready, corev1.PodReady: ready}
 	now := metav1.NewTime(time.Now())

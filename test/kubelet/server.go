@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// newServer serves the part of a kubelet's API that has logs. The API server of kubetest accepts any certificate of a kubelet.
+// newServer serves the part of a kubelet's API that returns logs. The API server of kubetest accepts any certificate of a kubelet.
 func newServer(k *Kubelet) *httptest.Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", k.serveLog)
@@ -37,14 +37,14 @@ func (k *Kubelet) serveLog(w http.ResponseWriter, r *http.Request) {
 	asked.send(w, r, of.log)
 }
 
-// asked is the part of a log that a client requests.
+// asked specifies the part of a log that a client requests.
 type asked struct {
 	follow, timestamps bool
 	tail               int // -1: all lines
 	since              time.Time
 }
 
-// parse reads the options of a request. It returns an error for options that this kubelet doesn't know.
+// parse parses the options of a request. It returns an error for options that this kubelet doesn't support.
 func parse(q url.Values) (asked, error) {
 	a := asked{tail: -1}
 	for key := range q {
@@ -72,7 +72,7 @@ func parse(q url.Values) (asked, error) {
 	return a, nil
 }
 
-// send writes the existing lines of a log, and then the new lines if the client follows the log.
+// send sends the selected lines of a log. If the client follows the log, it then sends new lines until the log ends.
 func (a asked) send(w http.ResponseWriter, r *http.Request, l *log) {
 	sent := 0
 	if lines, _, _ := l.from(0); a.tail >= 0 {

@@ -10,7 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// path is where containers find programs of this machine, which they run in place of their images' programs.
+// path is the environment variable PATH of containers. It contains the folders of this machine's programs, which containers run in place of the
+// programs of their images.
 const path = "PATH=/usr/sbin:/usr/bin:/sbin:/bin"
 
 // environ returns the environment of a container.
@@ -51,7 +52,7 @@ func (r *run) field(name string) (string, error) {
 	return value, nil
 }
 
-// mounts returns the mounts of a container, and its command.
+// mounts returns the mounts of a container, and the container's command.
 func (r *run) mounts(c *corev1.Container, folder string, volumes map[string]string) (out []mount, args []string, err error) {
 	for _, m := range c.VolumeMounts {
 		if m.SubPath != "" || m.SubPathExpr != "" {

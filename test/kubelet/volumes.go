@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// volumes makes a folder for each volume of the pod, and returns the folders by name.
+// volumes creates a folder for each volume of the pod, and returns the folders by the names of the volumes.
 func (r *run) volumes() (map[string]string, error) {
 	out := map[string]string{}
 	for i := range r.pod.Spec.Volumes {
@@ -36,7 +36,7 @@ func (r *run) volumes() (map[string]string, error) {
 	return out, nil
 }
 
-// content returns the files of a volume.
+// content returns the files of a volume, by name.
 func (r *run) content(v *corev1.Volume) (map[string][]byte, error) {
 	switch {
 	case v.EmptyDir != nil:
@@ -49,7 +49,7 @@ func (r *run) content(v *corev1.Volume) (map[string][]byte, error) {
 	return nil, errors.New("this kubelet has no volumes of its kind")
 }
 
-// secret waits for a Secret as a kubelet does: a submission makes it after the job.
+// secret waits until a Secret exists, as a kubelet does, and returns its files. A submission creates the Secret after the job.
 func (r *run) secret(name string, optional *bool) (files map[string][]byte, err error) {
 	err = r.wait(optional, func() error {
 		s, err := r.k.c.Client.CoreV1().Secrets(r.pod.Namespace).Get(r.stopped, name, metav1.GetOptions{})
@@ -77,7 +77,7 @@ func (r *run) configMap(name string, optional *bool) (map[string][]byte, error) 
 	return files, err
 }
 
-// wait repeats a question until its object exists. It doesn't wait for an optional one.
+// wait calls ask until it returns no NotFound error. If the object is optional, wait doesn't repeat the call.
 func (r *run) wait(optional *bool, ask func() error) error {
 	for {
 		err := ask()

@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// Knob makes the library in a root do what is rare with a GPU, or ends that where content is "": held, process or full, which testdata/mig.h explains.
+// Knob makes the library in a root simulate a rare state of a GPU: held, process or full, which testdata/mig.h explains. If content is "", it ends
+// the simulation of that state.
 func Knob(t testing.TB, root, name string, gpu int, content string) {
 	t.Helper()
 	file := filepath.Join(state(root), fmt.Sprintf("%s-%d", name, gpu))
@@ -29,14 +30,14 @@ func state(root string) string {
 	return filepath.Join(root, "usr/lib/x86_64-linux-gnu/nvidia/current")
 }
 
-// cardSize is the size of a GPU in the library's file, and modeSize is the size of its MIG mode, which is the only part that survives a start of
+// cardSize is the size of a GPU in the library's file. modeSize is the size of the GPU's MIG mode, which is the only part that survives a reboot of
 // the machine.
 const (
 	modeSize = 2 * 4
 	cardSize = modeSize + 8*11*4
 )
 
-// Reboot changes the instances as a start of the machine does: it removes them and keeps the MIG mode.
+// Reboot changes the library's file like a reboot of the machine. It removes the instances and keeps the MIG mode.
 func Reboot(t testing.TB, root string) {
 	t.Helper()
 	file := filepath.Join(state(root), "instances")
@@ -55,7 +56,7 @@ func Reboot(t testing.TB, root string) {
 	}
 }
 
-// Activate acts like a reset: GPUs switch to their pending MIG mode.
+// Activate changes the library's file like a reset of the GPUs. The GPUs switch to their pending MIG mode.
 func Activate(t testing.TB, root string) {
 	t.Helper()
 	file := filepath.Join(state(root), "instances")
@@ -71,10 +72,10 @@ func Activate(t testing.TB, root string) {
 	}
 }
 
-// CapsMajor is the number of the driver of capabilities in the tree of Proc.
+// CapsMajor is the major number of the devices for capabilities in the tree of Proc.
 const CapsMajor = 234
 
-// Proc writes the driver's files in /proc about the capabilities of both GPUs' instances, and returns their folder.
+// Proc writes the driver's files in /proc that describe the capabilities of instances on both GPUs. It returns the folder with these files.
 func Proc(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -109,8 +110,8 @@ func Proc(t testing.TB) string {
 	return dir
 }
 
-// ToolkitSeeing returns a script that runs nvidia-ctk of Toolkit with the driver's part of a tree of Proc mounted at /proc/driver. It skips the
-// test if mounts are not possible.
+// ToolkitSeeing returns a script that runs the nvidia-ctk of Toolkit. In the script, the folder driver of a tree of Proc is mounted at /proc/driver.
+// If mounts aren't possible, it skips the test.
 func ToolkitSeeing(t testing.TB, proc string) string {
 	t.Helper()
 	script := "mount --bind " + filepath.Join(proc, "driver") + " /proc/driver && exec "
@@ -134,7 +135,7 @@ var probe = sync.OnceValues(func() (string, error) {
 	return file, build(exec.Command("go", "build", "-o", file, "github.com/openpai/paictl/cmd/pai-nvml"))
 })
 
-// Probe returns the program pai-nvml. It is built once in a process.
+// Probe returns the path of the program pai-nvml. The program is built once in a process.
 func Probe(t testing.TB) string {
 	t.Helper()
 	return built(t, probe)

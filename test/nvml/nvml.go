@@ -1,5 +1,6 @@
-// Package nvml makes the files that NVIDIA's driver installs on a machine, for tests without a GPU, and builds NVIDIA's own programs that read them.
-// In: a C compiler. Out: libraries in a machine's root, as Debian's packages leave them, and programs.
+// Package nvml creates the files that NVIDIA's driver installs on a machine, for tests without a GPU. It also builds NVIDIA's own programs that read
+// these files.
+// In: a C compiler. Out: libraries in the root of a machine, at the paths of Debian's packages, and programs.
 package nvml
 
 import (
@@ -19,21 +20,21 @@ import (
 //go:embed testdata/libnvidia-ml.c
 var source string
 
-// instances is the part of it for instances (MIG).
+// instances is the part of the library's source for instances (MIG).
 //
 //go:embed testdata/mig.h
 var instances string
 
-// Driver is the version of the driver that Install installs.
+// Driver is the version of the driver that tests install.
 const Driver = "535.261.03"
 
-// UUIDs returns the UUIDs of the two GPUs, in their order.
+// UUIDs returns the UUIDs of the two GPUs, in the order of the library.
 func UUIDs() []string {
 	return []string{"GPU-11111111-2222-3333-4444-000000000000", "GPU-11111111-2222-3333-4444-000000000001"}
 }
 
-// Install puts the libraries of a driver of this version below a root. They have the output of the driver of a machine with two A100;
-// their device files, /dev/nvidia1 and /dev/nvidia0 in this order, aren't made.
+// Install installs the libraries of a driver version below a root. They simulate a machine with two A100. The device files of the GPUs are
+// /dev/nvidia1 and /dev/nvidia0, in this order; Install doesn't create them.
 func Install(t testing.TB, root, version string) {
 	t.Helper()
 	tier.More(t, "a driver's libraries, which gcc builds")
@@ -75,7 +76,7 @@ func Install(t testing.TB, root, version string) {
 	compile("libcuda", "int cuInit(unsigned flags) { return 100; } /* CUDA_ERROR_NO_DEVICE */")
 }
 
-// Uninstall removes the files of a version that Install has created.
+// Uninstall removes the files of a version that Install has created below a root.
 func Uninstall(t testing.TB, root, version string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, "usr/lib/x86_64-linux-gnu/nvidia/current/*.so."+version))
@@ -104,7 +105,7 @@ var toolkit = sync.OnceValues(func() (string, error) {
 	return dir, build(cmd, "GOFLAGS=", "CGO_CFLAGS=-w")
 })
 
-// build runs the go command with cgo. Its error contains the command's output.
+// build runs the go command with cgo. If the command fails, the error contains the command's output.
 func build(cmd *exec.Cmd, env ...string) error {
 	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=1"), env...)
 	var said bytes.Buffer
@@ -115,7 +116,7 @@ func build(cmd *exec.Cmd, env ...string) error {
 	return nil
 }
 
-// built returns the result of a build; the test fails if the build failed.
+// built returns the result of a build. If the build failed, it fails the test.
 func built(t testing.TB, made func() (string, error)) string {
 	t.Helper()
 	path, err := made()
@@ -125,7 +126,7 @@ func built(t testing.TB, made func() (string, error)) string {
 	return path
 }
 
-// Toolkit returns the folder with nvidia-ctk and nvidia-cdi-hook of the version in bundle/. They are built once in a process.
+// Toolkit returns the folder with nvidia-ctk and nvidia-cdi-hook. Their version is the version in bundle/. They are built once in a process.
 func Toolkit(t testing.TB) string {
 	t.Helper()
 	return built(t, toolkit)

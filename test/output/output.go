@@ -1,5 +1,5 @@
 // Package output collects the output of a program or a goroutine while a test reads it.
-// In: writes. Out: the text so far.
+// In: writes. Out: the text that has been written so far.
 package output
 
 import (
@@ -20,7 +20,7 @@ func (b *Buffer) Write(p []byte) (int, error) {
 	return b.text.Write(p)
 }
 
-// String returns the text so far.
+// String returns the text that has been written so far.
 func (b *Buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package parity runs the scripts of "paictl job" a second time, signed in at a server, and compares the output of both ways.
+// Package parity runs the scripts of "paictl job" a second time through a server, and compares the output with the output through a kubeconfig.
 // In: the scripts of pkg/cmd/job, a server on a real API server. Out: the differences.
 package parity
 
@@ -45,16 +45,16 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// cleaned are tests that leave no program running.
+// cleaned runs the tests, and removes the built programs afterwards.
 type cleaned struct{ kubetest.M }
 
-// Run runs them.
+// Run runs the tests, and returns the exit code.
 func (m cleaned) Run() int {
 	defer programs.Clean()
 	return m.M.Run()
 }
 
-// history responds for the job controller, as in the other run of the scripts.
+// history responds in place of the job controller, as in the other run of the scripts.
 func history(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	switch {
@@ -83,12 +83,12 @@ func scheduler(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, `{"items":[{"name":"vision","guaranteed":2}]}`)
 }
 
-// both is a cluster with two entrances: the server, and a kubeconfig.
+// both is a cluster that can be used in two ways: through the server, and with a kubeconfig.
 type both struct {
 	t       *testing.T
 	cluster *kube.Cluster
 	server  *servertest.Server
-	// home has where people are signed in, kubeconfig is the other way.
+	// home is the folder with the sessions of people who are signed in. kubeconfig is the file for the other way.
 	home, kubeconfig string
 }
 
@@ -111,7 +111,7 @@ func openWith(t *testing.T, o servertest.Options) *both {
 	return b
 }
 
-// signIn signs a person in, under their name.
+// signIn signs in a person. The cluster in home has the name of the person.
 func (b *both) signIn(name string, groups ...string) {
 	b.t.Helper()
 	b.server.Person(name, groups...)
@@ -137,10 +137,10 @@ func (b *both) scripts(t *testing.T, garbage string) {
 	}
 }
 
-// passing are times, which differ between two runs, and the spaces that align the next column.
+// passing matches times, which differ between two runs, and the spaces that align the next column.
 var passing = regexp.MustCompile(`(\b(\d+(ms|s|m|h))+\b( ago)?|\d\d:\d\d:\d\d) *`)
 
-// same compares the output of both ways about the jobs that a script has left.
+// same compares the outputs of the two ways about the jobs that a script has created.
 func (b *both) same(user string) {
 	run := func(args []string, env ...string) string {
 		return passing.ReplaceAllString(b.print(args, env...), "TIME ")
@@ -163,7 +163,7 @@ func (b *both) same(user string) {
 	}
 }
 
-// print returns the output of a command, and how it ended.
+// print returns the output of a command, and the error with which the command has ended.
 func (b *both) print(args []string, env ...string) string {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)

@@ -13,7 +13,8 @@ import (
 	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
-// The commands about people, by the server: an administrator, and another person; and by a kubeconfig. The archive is the job controller's own.
+// The commands about people are run through the server by an administrator and by another person, and with a kubeconfig. The archive is the real
+// archive of the job controller.
 func TestPeopleAreLookedAfterByWhoeverSignedIn(t *testing.T) {
 	b := openWith(t, servertest.Options{})
 	b.signIn("root", "administrators", "operators")

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
-// The test uses templates through the server, as people who see different templates, and directly with a kubeconfig.
+// The test uses templates through the server, as several people who see different templates, and directly with a kubeconfig.
 func TestTemplatesAreKeptAndUsedBothWays(t *testing.T) {
 	builtIn, err := template.BuiltIn()
 	require.NoError(t, err)

@@ -33,7 +33,7 @@ import (
 	"github.com/openpai/paictl/test/programs"
 )
 
-// machine is one that a log-manager runs on, the program itself.
+// machine is a machine on which a real log-manager runs.
 type machine struct {
 	name, pods, groups, token, address string
 	port                               int
@@ -53,7 +53,7 @@ func newMachine(t *testing.T) *machine {
 	return m
 }
 
-// holds gives the machine a container of a pod, with the counters of its control group.
+// holds adds a container of a pod to the machine, with the counters of the container's control group.
 func (m *machine) holds(t *testing.T, p *corev1.Pod) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(filepath.Join(m.pods, p.Namespace+"_"+p.Name+"_"+string(p.UID), "app"), 0o700))
@@ -70,7 +70,7 @@ func (m *machine) holds(t *testing.T, p *corev1.Pod) {
 	}
 }
 
-// runs makes a pod that runs on a machine of the cluster.
+// runs creates a running pod.
 func runs(t *testing.T, c *kube.Cluster, namespace string, p *corev1.Pod) *corev1.Pod {
 	t.Helper()
 	pods := c.Client.CoreV1().Pods(namespace)
@@ -86,14 +86,14 @@ func runs(t *testing.T, c *kube.Cluster, namespace string, p *corev1.Pod) *corev
 	return p
 }
 
-// agentPod is how the API server knows the log-manager of a machine.
+// agentPod returns the pod of the machine's log-manager.
 func (m *machine) agentPod() *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "log-manager-1", Labels: map[string]string{"app.kubernetes.io/name": logapi.Service}},
 		Spec:   corev1.PodSpec{NodeName: m.name, Containers: []corev1.Container{{Name: "log-manager", Image: "pai-logs:1", Ports: []corev1.ContainerPort{{Name: logapi.PortName, ContainerPort: int32(m.port)}}}}},
 		Status: corev1.PodStatus{PodIP: "127.0.0.1", PodIPs: []corev1.PodIP{{IP: "127.0.0.1"}}}}
 }
 
-// taskPod returns the pod of a job's task.
+// taskPod returns the pod of a job's task on the machine.
 func (m *machine) taskPod(c *kube.Cluster, t *testing.T, user, job string) *corev1.Pod {
 	t.Helper()
 	f := jobtest.Framework(t, c, fv1.ObjectName(user, job))
@@ -103,7 +103,8 @@ func (m *machine) taskPod(c *kube.Cluster, t *testing.T, user, job string) *core
 		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "app", ContainerID: "containerd://" + containerID, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}}}}
 }
 
-// A job's use as an operator sees it, and its owner and others who signed in: by a real log-manager, the job controller's own API, and the server.
+// The resources that a job uses must be shown in the same way to an operator, to the job's owner, and to other people who have signed in. The test
+// uses a real log-manager, the job controller's own API, and the server.
 func TestWhatAJobUsesIsShownTheSameBothWays(t *testing.T) {
 	cluster := kubetest.Start(t)
 	jobtest.Prepare(t, cluster)

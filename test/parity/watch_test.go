@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// growing is the output of a command until now.
+// growing collects the output of a running command.
 type growing struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -26,7 +26,7 @@ func (g *growing) Write(p []byte) (int, error) {
 	return g.text.Write(p)
 }
 
-// last returns the table that was printed last, without times.
+// last returns the table that was printed last, with placeholders for times.
 func (g *growing) last() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -34,7 +34,7 @@ func (g *growing) last() string {
 	return passing.ReplaceAllString(text[max(0, strings.LastIndex(text, "NAME")):], "TIME")
 }
 
-// watching runs "paictl job list --watch" until the test calls end, which returns the command's error.
+// watching runs "paictl job list --watch" until the test calls end. end returns the error of the command.
 func (b *both) watching(t *testing.T, args []string, env ...string) (out *growing, end func() error) {
 	t.Helper()
 	out = &growing{}

@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
-// It runs last, since it leaves virtual clusters and jobs in the API server that the tests share.
+// This test must run last, because it leaves virtual clusters and jobs in the API server that the tests share.
 func TestAFolderOfCodeGoesAlong(t *testing.T) {
 	cluster := kubetest.Start(t)
 	servertest.Prepare(t, cluster)

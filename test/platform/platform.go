@@ -1,8 +1,8 @@
-// Package platform starts all of our programs on an API server, as a cluster would have them.
-// In: etcd and an API server, the names of nodes, the scheduler's configuration. Out: the address of pai-server, a kubeconfig whose
-// proxies lead to the services, and nodes that run the containers of pods as processes of this machine.
+// Package platform starts all programs of the platform on an API server, as in a cluster.
+// In: etcd and an API server, the names of nodes, the scheduler's configuration. Out: the address of pai-server, a kubeconfig whose proxies lead to
+// the services, and nodes that run the containers of pods as processes of this machine.
 //
-// A package that uses it has
+// A package that uses platform contains
 //
 //	func TestMain(m *testing.M) { os.Exit(platform.Run(m)) }
 package platform
@@ -38,7 +38,7 @@ import (
 	"github.com/openpai/paictl/test/scheduler/schedulertest"
 )
 
-// Run runs the tests of a package, removes the programs that they built, and returns the exit code.
+// Run runs the tests of a package, and removes the programs that the tests have built. It returns the exit code.
 func Run(m *testing.M) int {
 	code := kubetest.Wrap(m).Run()
 	programs.Clean()
@@ -46,34 +46,34 @@ func Run(m *testing.M) int {
 	return code
 }
 
-// patience is how long one thing may take on a busy machine.
+// patience is how long one operation may take on a busy machine.
 const patience = 2 * time.Minute
 
-// Options describe a platform.
+// Options configures a platform.
 type Options struct {
 	Nodes []string
-	// Machines is the configuration of the scheduler.
+	// Machines is the configuration of the scheduler, which describes the machines.
 	Machines string
-	// Host is the loopback address of pai-server.
+	// Host is the loopback address at which pai-server listens.
 	Host string
 }
 
-// Platform is a cluster with all that a job needs.
+// Platform is a cluster with everything that a job needs.
 type Platform struct {
 	Cluster *kube.Cluster
 	People  *people.Directory
-	// Kubeconfig is the operator's.
+	// Kubeconfig is the file of the operator's kubeconfig.
 	Kubeconfig string
-	// URL is the address of pai-server. CA is a file with the CA of its certificate, and Pool holds this CA.
+	// URL is the address of pai-server. CA is a file with the CA that has signed its certificate, and Pool contains this CA.
 	URL, CA string
 	Pool    *x509.CertPool
-	// Gates is a folder that jobs see, too.
+	// Gates is a folder of the test that jobs also see.
 	Gates string
 
 	t testing.TB
 }
 
-// Start starts the programs. They end with the test.
+// Start starts the programs, and returns when the platform is ready. The programs end with the test.
 func Start(t testing.TB, o Options) *Platform {
 	t.Helper()
 	programs.Build(t, "pai-controller", "pai-server", "pai-runtime", "paictl")
@@ -93,7 +93,7 @@ func Start(t testing.TB, o Options) *Platform {
 	return p
 }
 
-// prepare makes the objects of the charts.
+// prepare creates the objects that the charts contain.
 func (p *Platform) prepare(machines string) {
 	p.t.Helper()
 	kubetest.PriorityClasses(p.t, p.Cluster)
@@ -105,7 +105,7 @@ func (p *Platform) prepare(machines string) {
 	require.NoError(p.t, p.People.Prepare(p.t.Context()))
 }
 
-// configure changes the settings of the job controller's chart.
+// configure changes the settings that the job controller's chart contains.
 func (p *Platform) configure(data map[string]string) {
 	p.t.Helper()
 	patch, err := json.Marshal(map[string]any{"data": data})
@@ -114,7 +114,7 @@ func (p *Platform) configure(data map[string]string) {
 	require.NoError(p.t, err)
 }
 
-// proxy forwards to a service for the API server, which can't connect to loopback addresses itself.
+// proxy returns a handler that forwards requests to a service. The API server uses it, because it can't connect to loopback addresses itself.
 func (p *Platform) proxy(to string) http.Handler {
 	p.t.Helper()
 	u, err := url.Parse(to)
@@ -122,7 +122,7 @@ func (p *Platform) proxy(to string) http.Handler {
 	return &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(u) }}
 }
 
-// serve starts pai-server.
+// serve starts pai-server, and waits until it is ready.
 func (p *Platform) serve(host, history, scheduler string) {
 	p.t.Helper()
 	listen, metrics := p.free(host), p.free(host)
@@ -141,7 +141,7 @@ func (p *Platform) serve(host, history, scheduler string) {
 	require.NoError(p.t, os.WriteFile(p.CA, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.Raw}), 0o600))
 }
 
-// free returns an address that no program listens on.
+// free returns an address of the host with a port that no program uses.
 func (p *Platform) free(host string) string {
 	p.t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(p.t.Context(), "tcp", net.JoinHostPort(host, "0"))
@@ -170,7 +170,7 @@ func (p *Platform) ready(program *programs.Process, at string) {
 	})
 }
 
-// listens waits until a program accepts connections.
+// listens waits until a program accepts connections at an address.
 func (p *Platform) listens(program *programs.Process, at string) {
 	p.t.Helper()
 	p.await(program, func(ctx context.Context) error {
@@ -182,7 +182,7 @@ func (p *Platform) listens(program *programs.Process, at string) {
 	})
 }
 
-// await repeats a question to a program until there is no error.
+// await repeats a request to a program until the request succeeds.
 func (p *Platform) await(program *programs.Process, ask func(context.Context) error) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), patience)

@@ -10,13 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ResetPeak restarts the measurement of Peak.
+// ResetPeak restarts the measurement that Peak returns.
 func ResetPeak(t testing.TB, pid int) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0))
 }
 
-// Peak returns the most memory that a process has had, in bytes.
+// Peak returns the maximum memory of a process since the last ResetPeak, in bytes.
 func Peak(t testing.TB, pid int) int64 {
 	t.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

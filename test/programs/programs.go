@@ -1,4 +1,4 @@
-// Package programs builds programs of this repository for tests, once per process, and runs them.
+// Package programs builds programs of this repository for tests, once in a process, and runs them.
 // In: the name of a program below cmd, arguments. Out: processes that end with the test.
 package programs
 
@@ -26,14 +26,14 @@ var (
 	built  = map[string]error{}
 )
 
-// Program returns the file of a program, which is built once per process.
+// Program returns the path of a program, and builds the program if it isn't built yet.
 func Program(t testing.TB, name string) string {
 	t.Helper()
 	Build(t, name)
 	return filepath.Join(folder, name)
 }
 
-// Build builds programs that aren't built yet, with one command, because that is faster.
+// Build builds those of the programs that aren't built yet. It uses one command for all of them, because that is faster.
 func Build(t testing.TB, names ...string) {
 	t.Helper()
 	tier.More(t, "the program itself")
@@ -64,7 +64,7 @@ func build(names []string) (err error) {
 			return err
 		}
 	}
-	// Without tables of symbols, which no test reads, the linker needs half the time.
+	// Without symbol tables, which tests don't read, the linker needs half the time.
 	args := []string{"build", "-ldflags=-s -w", "-o", folder + "/"}
 	for _, name := range names {
 		args = append(args, "github.com/openpai/paictl/cmd/"+name)
@@ -77,16 +77,16 @@ func build(names []string) (err error) {
 	return nil
 }
 
-// Clean removes the built programs. It is called at the end of TestMain.
+// Clean removes the built programs. Each TestMain calls it at its end.
 func Clean() {
 	if folder != "" {
 		_ = os.RemoveAll(folder) // of a process that ends
 	}
 }
 
-// Process is a running process.
+// Process is a process of a started program.
 type Process struct {
-	// Ended is closed when it has ended.
+	// Ended is closed when the process has ended.
 	Ended <-chan struct{}
 
 	name string
@@ -96,7 +96,7 @@ type Process struct {
 	more chan struct{} // closed and replaced when it has said more
 }
 
-// Start starts a program. It is killed when the test ends.
+// Start starts a program. The process is killed when the test ends.
 func Start(t testing.TB, name string, args ...string) *Process {
 	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), Program(t, name), args...)
@@ -131,10 +131,10 @@ func (p *Process) Write(b []byte) (int, error) {
 	return p.out.Write(b)
 }
 
-// patience is how long a program may take to print something, on a busy machine.
+// patience is how long a program may take to print a text on a busy machine.
 const patience = 2 * time.Minute
 
-// Says waits until a program says something, and returns the groups of the expression.
+// Says waits until the output of a program matches an expression, and returns the groups of the match.
 func (p *Process) Says(t testing.TB, what *regexp.Regexp) []string {
 	t.Helper()
 	late := time.After(patience)
@@ -155,14 +155,14 @@ func (p *Process) Says(t testing.TB, what *regexp.Regexp) []string {
 	}
 }
 
-// String returns the output of the process.
+// String returns the output of the process so far.
 func (p *Process) String() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.out.String()
 }
 
-// last returns its last lines.
+// last returns the last 40 lines of the output.
 func (p *Process) last() string {
 	lines := strings.Split(p.String(), "\n")
 	return strings.Join(lines[max(0, len(lines)-40):], "\n")

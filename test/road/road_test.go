@@ -30,7 +30,7 @@ func TestAJobGoesFromItsSubmissionToItsLogs(t *testing.T) {
 	t.Run("a person who has signed in follows a job that others don't see", func(t *testing.T) { follows(t, w) })
 }
 
-// meets runs a job of two roles: a task gets its code from the controller, and gets the addresses of its peers from the runtime, which waits for
+// meets runs a job with two roles. Each task gets its code from the controller. It gets the addresses of its peers from the runtime, which waits for
 // all peers.
 func meets(t *testing.T, w *world) {
 	o := w.operator(t)
@@ -60,7 +60,7 @@ func meets(t *testing.T, w *world) {
 	assert.Equal(t, row{"operator", "pair", "succeeded"}, o.job("pair"))
 }
 
-// pods returns the pods of a job, by its tasks.
+// pods returns the pods of a job. The keys are role and index, separated by a space.
 func (w *world) pods(t *testing.T, user, name string) map[string]*corev1.Pod {
 	t.Helper()
 	list, err := w.Cluster.Client.CoreV1().Pods(kube.JobNamespace).List(t.Context(), metav1.ListOptions{LabelSelector: fv1.LabelFramework + "=" + fv1.ObjectName(user, name)})
@@ -73,7 +73,7 @@ func (w *world) pods(t *testing.T, user, name string) map[string]*corev1.Pod {
 	return out
 }
 
-// fails runs a job whose exit code has no meaning: the runtime finds the reason in its log.
+// fails runs a job with an exit code that has no meaning. The runtime must find the reason in the job's log.
 func fails(t *testing.T, w *world) {
 	o := w.operator(t)
 	o.does("job", "submit", "testdata/memory.yaml")
@@ -87,7 +87,7 @@ func fails(t *testing.T, w *world) {
 	assert.Regexp(t, `recognised by +RuntimeError: CUDA out of memory`, why)
 }
 
-// follows reads the log of a job while the job waits for the test.
+// follows follows the log of a job while the job waits for the test.
 func follows(t *testing.T, w *world) {
 	ann, bob, o := w.signIn(t, "ann"), w.signIn(t, "bob"), w.operator(t)
 	gate, file := w.gate(t)
@@ -116,7 +116,7 @@ func follows(t *testing.T, w *world) {
 	assert.Equal(t, text, o.does("job", "logs", "ann/gate"))
 }
 
-// gate makes a pipe from the test to a job, and the file of the job.
+// gate creates a pipe from the test to a job, and returns the pipe and the job's file.
 func (w *world) gate(t *testing.T) (pipe *os.File, file string) {
 	t.Helper()
 	name := filepath.Join(w.Gates, "gate")

@@ -19,13 +19,13 @@ import (
 	"github.com/openpai/paictl/test/programs"
 )
 
-// user is someone at a terminal with paictl.
+// user is a person who runs paictl in an environment.
 type user struct {
 	t   *testing.T
 	env []string
 }
 
-// operator has a kubeconfig.
+// operator returns a user with a kubeconfig.
 func (w *world) operator(t *testing.T) *user {
 	t.Helper()
 	return &user{t: t, env: []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH"), "KUBECONFIG=" + w.Kubeconfig, "PAICTL_USER=operator"}}
@@ -34,7 +34,7 @@ func (w *world) operator(t *testing.T) *user {
 // password is the password of all people.
 const password = "correct horse battery"
 
-// people adds ann and bob, each with a group and its virtual cluster. Bob sees all jobs of his.
+// people adds ann and bob, and for each of them a group that grants a virtual cluster. Bob can see all jobs of his virtual cluster.
 func (w *world) people() {
 	w.t.Helper()
 	o := w.operator(w.t)
@@ -44,7 +44,7 @@ func (w *world) people() {
 	}
 }
 
-// signIn signs a person in at the server, with paictl's own command.
+// signIn signs in a person at the server with "paictl login".
 func (w *world) signIn(t *testing.T, name string) *user {
 	t.Helper()
 	home := t.TempDir()
@@ -53,22 +53,22 @@ func (w *world) signIn(t *testing.T, name string) *user {
 	return u
 }
 
-// command is a paictl with something on its standard input.
+// command is a user whose next command gets a text on its standard input.
 type command struct {
 	*user
 	input string
 }
 
-// types gives the next command its standard input.
+// types returns a command that reads a text from its standard input.
 func (u *user) types(text string) *command { return &command{u, text} }
 
-// ran is a command that has ended.
+// ran is the result of a command.
 type ran struct {
 	code     int
 	out, err string
 }
 
-// run runs paictl to its end.
+// run runs paictl, and returns its result.
 func (c *command) run(args ...string) ran {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
@@ -104,15 +104,15 @@ func (u *user) prepare(ctx context.Context, args []string) *exec.Cmd {
 	return cmd
 }
 
-// row holds the fields of a job that are compared.
+// row holds the fields of a job that the tests compare.
 type row struct {
 	User  string `json:"user"`
 	Name  string `json:"name"`
 	State string `json:"state"`
 }
 
-// sees waits until "paictl job list" shows these jobs of all users: lists follow a job's state a moment later. It doesn't compare the order, because jobs
-// that were submitted within a second are in any order.
+// sees waits until "paictl job list" shows exactly these jobs of all users, because lists show the state of a job a moment later. It ignores the
+// order, because jobs that were submitted within the same second may be in any order.
 func (u *user) sees(want []row) {
 	u.t.Helper()
 	byName := func(a, b row) int { return cmp.Compare(a.User+"/"+a.Name, b.User+"/"+b.Name) }
@@ -133,7 +133,7 @@ func (u *user) sees(want []row) {
 	}
 }
 
-// job returns one that "paictl job get" shows.
+// job returns the row of the job that "paictl job get" shows.
 func (u *user) job(name string) (out row) {
 	u.t.Helper()
 	text := u.does("job", "get", name, "-o", "json")
@@ -141,7 +141,7 @@ func (u *user) job(name string) (out row) {
 	return out
 }
 
-// followed is a log that comes line by line.
+// followed is a log that a command prints line by line.
 type followed struct {
 	t     *testing.T
 	cmd   *exec.Cmd
@@ -149,7 +149,7 @@ type followed struct {
 	err   bytes.Buffer
 }
 
-// follow starts "paictl job logs -f".
+// follow starts "paictl job logs -f" for a job.
 func (u *user) follow(name string) *followed {
 	u.t.Helper()
 	ctx, cancel := context.WithTimeout(u.t.Context(), patience)
@@ -163,7 +163,7 @@ func (u *user) follow(name string) *followed {
 	return f
 }
 
-// next waits for the next line.
+// next waits for the next line, which must be equal to want.
 func (f *followed) next(want string) {
 	f.t.Helper()
 	if !f.lines.Scan() {
@@ -173,7 +173,7 @@ func (f *followed) next(want string) {
 	require.Equal(f.t, want, f.lines.Text())
 }
 
-// ends waits for the end of the command.
+// ends waits until the command ends. It must print no further line.
 func (f *followed) ends() {
 	f.t.Helper()
 	require.False(f.t, f.lines.Scan(), "a line more: %s", f.lines.Text())

@@ -1,5 +1,5 @@
-// Package road drives a job along the main road of the platform: submit, job controller, scheduler, job runtime, logs.
-// In: etcd and an API server, and pai-controller, pai-scheduler, pai-server, pai-runtime and paictl as processes; only the kubelet is played.
+// Package road runs jobs through the main components of the platform: submission, job controller, scheduler, job runtime, logs.
+// In: etcd and an API server, and pai-controller, pai-scheduler, pai-server, pai-runtime and paictl as processes; only the kubelet is simulated.
 // Out: jobs and logs, as an operator with a kubeconfig and people who have signed in see them.
 package road
 
@@ -21,10 +21,10 @@ func TestMain(m *testing.M) {
 	os.Exit(platform.Run(m))
 }
 
-// bundleVariable names the bundle of tests.
+// bundleVariable is the environment variable with the path of the tests' bundle.
 const bundleVariable = "PAICTL_TEST_BUNDLE"
 
-// chooseControlPlane takes the control plane that "make test" builds, unless another one is named.
+// chooseControlPlane selects the control plane that "make test" builds, unless the environment variable is set.
 func chooseControlPlane() {
 	cache, err := os.UserCacheDir()
 	if err == nil && os.Getenv(bundleVariable) == "" {
@@ -32,7 +32,7 @@ func chooseControlPlane() {
 	}
 }
 
-// needControlPlane fails the test, which is never skipped, if there is no control plane.
+// needControlPlane fails the test if there is no control plane. The test is never skipped for that reason.
 func needControlPlane(t *testing.T) {
 	t.Helper()
 	tier.More(t, "a control plane and our programs")
@@ -45,10 +45,10 @@ func needControlPlane(t *testing.T) {
 	}
 }
 
-// patience is how long one thing may take on a busy machine.
+// patience is how long one operation may take on a busy machine.
 const patience = 2 * time.Minute
 
-// machines is four GPUs on each of three nodes, for two virtual clusters.
+// machines is the configuration of three nodes with four GPUs each, for two virtual clusters.
 const machines = `physicalCluster:
   cellTypes:
     NODE: {childCellType: G, childCellNumber: 4, isNodeLevel: true}
@@ -63,7 +63,7 @@ virtualClusters:
     virtualCells: [{cellType: NODE, cellNumber: 1}]
 `
 
-// nodes are the nodes of the virtual clusters.
+// nodes lists the nodes of the virtual clusters.
 var nodes = []string{"road-1", "road-2", "road-3"}
 
 // world is a platform with people.

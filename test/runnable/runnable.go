@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Write writes a program. While the file is open, this process starts no other process. A new process would hold the file open until it has become
-// another program: Linux doesn't run a file that is open for writing ("text file busy").
+// Write writes an executable file. While the file is open, Write keeps this process from starting another process. The other process would inherit
+// the open file until it executes its program, and Linux doesn't run a file that is open for writing ("text file busy").
 func Write[T string | []byte](t testing.TB, file string, content T) {
 	t.Helper()
 	syscall.ForkLock.RLock()
@@ -20,8 +20,8 @@ func Write[T string | []byte](t testing.TB, file string, content T) {
 	}
 }
 
-// Need returns the path of a program of the machine, and skips the test without it. hack/packages.sh installs the programs for the gate, which
-// fails if one of its tests is skipped.
+// Need returns the path of a program of the machine. If the machine doesn't have the program, it skips the test. For the gate, which fails if a test
+// is skipped, hack/packages.sh installs the programs.
 func Need(t testing.TB, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)

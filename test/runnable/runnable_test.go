@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestOthersMayStartProgramsMeanwhile fails without the lock, in most runs.
+// TestOthersMayStartProgramsMeanwhile would fail in most runs if Write didn't use the lock.
 func TestOthersMayStartProgramsMeanwhile(t *testing.T) {
 	dir := t.TempDir()
 	var wg sync.WaitGroup

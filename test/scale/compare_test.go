@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// way is one way to run the same tasks.
+// way is one of the ways to run the same tasks.
 type way struct {
 	name   string
 	submit func(w *jobsWorld, name string, tasks int) error
@@ -35,10 +35,10 @@ func ways() []way {
 	}
 }
 
-// BenchmarkJobs measures the cost of a task, in processor time of each program and memory of the API server: jobs of 1 to 8 tasks by paictl,
-// as Indexed Jobs of Kubernetes, and as pods without a controller. Each way has a separate control plane, one after the other. The processor
-// time of idle programs is subtracted. PAICTL_SCALE_JOBS is the number of jobs, and PAICTL_SCALE_WAY limits the run to one way.
-// PAICTL_SCALE_CONTROLLER_QPS lets kube-controller-manager make Indexed Jobs' pods faster than its usual 20 requests a second.
+// BenchmarkJobs measures the cost of a task, as processor time of each program and as memory of the API server. It runs jobs with 1 to 8 tasks with
+// paictl, as Indexed Jobs of Kubernetes, and as pods without a controller. The ways run one after the other, each with a separate control plane. The
+// processor time of idle programs is subtracted. PAICTL_SCALE_JOBS is the number of jobs, and PAICTL_SCALE_WAY limits the run to one way.
+// PAICTL_SCALE_CONTROLLER_QPS lets kube-controller-manager create the pods of Indexed Jobs faster than with its usual 20 requests per second.
 func BenchmarkJobs(b *testing.B) {
 	n := number(b, "PAICTL_SCALE_JOBS", 100)
 	sizes := make([]int, n)
@@ -48,7 +48,8 @@ func BenchmarkJobs(b *testing.B) {
 	eachWay(b, sizes)
 }
 
-// BenchmarkOneJob measures the same for one job with PAICTL_SCALE_TASKS tasks: the cost of a task should depend little on their number.
+// BenchmarkOneJob makes the same measurements for one job with PAICTL_SCALE_TASKS tasks. The cost of a task should depend little on the number of
+// tasks.
 func BenchmarkOneJob(b *testing.B) {
 	eachWay(b, []int{number(b, "PAICTL_SCALE_TASKS", 120)})
 }
@@ -66,8 +67,8 @@ func eachWay(b *testing.B, sizes []int) {
 	}
 }
 
-// BenchmarkSubmissions measures how fast PAICTL_SCALE_JOBS jobs of 1 to 8 tasks are accepted, eight at a time, and the processor time of a
-// submission. No controller runs, since it would run the jobs on the same processors.
+// BenchmarkSubmissions measures how fast PAICTL_SCALE_JOBS jobs with 1 to 8 tasks are accepted, with eight concurrent submissions, and the processor
+// time of a submission. No controller runs, because it would run the jobs on the same processors.
 func BenchmarkSubmissions(b *testing.B) {
 	n := number(b, "PAICTL_SCALE_JOBS", 100)
 	for range b.N {
@@ -86,8 +87,8 @@ func BenchmarkSubmissions(b *testing.B) {
 	}
 }
 
-// BenchmarkLiveJobs measures the memory of the controller with PAICTL_SCALE_JOBS jobs of 1 to 8 tasks that all run at the same time, and
-// after another controller has read them again.
+// BenchmarkLiveJobs measures the memory of the controller while PAICTL_SCALE_JOBS jobs with 1 to 8 tasks run at the same time. It measures the
+// memory again after another controller has read the jobs.
 func BenchmarkLiveJobs(b *testing.B) {
 	n := number(b, "PAICTL_SCALE_JOBS", 100)
 	for range b.N {
@@ -115,12 +116,12 @@ func BenchmarkLiveJobs(b *testing.B) {
 	}
 }
 
-// ofTasks are the programs whose work is reported by name; the other programs belong to this test.
+// ofTasks maps the programs that are measured to their names in the report. The other programs belong to this test.
 var ofTasks = map[string]string{
 	"kube-apiserver": "apiserver", "etcd": "etcd", "pai-controller": "controller", "kube-controller-manager": "kube-controllers", "kwok": "kwok",
 }
 
-// measure runs jobs with the given numbers of tasks in one way, and removes them.
+// measure runs jobs with the given numbers of tasks in one way, and then removes them.
 func (w *jobsWorld) measure(b *testing.B, way way, sizes []int) {
 	b.Helper()
 	w.start()
@@ -173,7 +174,7 @@ func (w *jobsWorld) measure(b *testing.B, way way, sizes []int) {
 	b.Logf("and to remove them: %s", w.requests().since(requests))
 }
 
-// requests returns the counts of the requests that the API server has handled, without watches and requests for leases and nodes.
+// requests returns the numbers of the requests that the API server has handled. It leaves out watches, and requests for leases and nodes.
 func (w *jobsWorld) requests() calls {
 	return w.callsThat(func(verb, resource, _ string) bool {
 		return resource != "" && verb != "WATCH" && resource != "leases" && resource != "nodes"
@@ -198,7 +199,7 @@ func (w *jobsWorld) removeFrameworks() error {
 	return err
 }
 
-// indexedPod returns the pod that a user of Kubernetes writes for the same task: only its program, without the runtime.
+// indexedPod returns the pod that a user of Kubernetes would write for the same task. It contains only the program, without the runtime.
 func indexedPod(node string) corev1.PodTemplateSpec {
 	limits := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("128Mi")}
 	return corev1.PodTemplateSpec{
@@ -210,7 +211,7 @@ func indexedPod(node string) corev1.PodTemplateSpec {
 	}
 }
 
-// submitIndexed makes a Job of Kubernetes with a Service that its tasks need to find each other.
+// submitIndexed creates a Job of Kubernetes. If the Job has several tasks, it also creates the Service through which the tasks find each other.
 func (w *jobsWorld) submitIndexed(name string, tasks int) error {
 	ctx := w.t.Context()
 	n, mode := int32(tasks), batchv1.IndexedCompletion
@@ -271,7 +272,7 @@ func (w *jobsWorld) submitPods(name string, tasks int) error {
 	return nil
 }
 
-// endedPods is only called once all have run.
+// endedPods returns a large number, because it is only called when all pods have ended.
 func (*jobsWorld) endedPods() (int, error) { return 1 << 30, nil }
 
 func (w *jobsWorld) removePods() error {
@@ -286,12 +287,12 @@ func (w *jobsWorld) removePods() error {
 	return err
 }
 
-// node distributes jobs over the nodes.
+// node returns the node of a job. It distributes the jobs over the nodes.
 func (*jobsWorld) node(name string, tasks int) string {
 	return fmt.Sprintf("n-%d", 1+len(name)*tasks%16)
 }
 
-// most returns the most memory that a program of this process has used, in MiB.
+// most returns the maximum memory that any process of a program has used, in MiB.
 func most(name string) int64 {
 	var out int64
 	for _, p := range programs() {
@@ -302,7 +303,7 @@ func most(name string) int64 {
 	return out
 }
 
-// peak returns the most memory that a process has used, in MiB; 0 if it can't be read.
+// peak returns the maximum memory that a process has used, in MiB. It returns 0 if the memory can't be read.
 func peak(pid int) int64 {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -17,16 +17,16 @@ import (
 	"github.com/openpai/paictl/test/scheduler/schedulertest"
 )
 
-// peerDriver publishes GPUs that Kubernetes' own scheduler allocates, as another vendor's agent would.
+// peerDriver is the driver of devices that Kubernetes' own scheduler allocates, like the devices of another vendor's agent.
 const peerDriver = "peer.example.org"
 
-// Programs whose processor time is measured.
+// These are the names of the schedulers whose processor time is measured.
 const (
 	stockScheduler = "the sandbox's own kube-scheduler"
 	ownScheduler   = "pai-scheduler"
 )
 
-// variant is one way to place the same pods on the same nodes.
+// variant is one of the ways to place the same pods on the same nodes.
 type variant struct {
 	name      string
 	scheduler string // which of the programs decides
@@ -59,9 +59,9 @@ func variants() []variant {
 	}
 }
 
-// BenchmarkPods measures the processor time of a pod, of each program: from its creation until it runs, and until it and its claim are
-// gone. The same pods go to the same nodes, one way after the other, while both schedulers run. The processor time of idle programs is
-// subtracted. PAICTL_SCALE_PODS is the largest number of pods, and PAICTL_SCALE_RUNNING is how many other pods already run.
+// BenchmarkPods measures the processor time that each program uses for a pod, from the pod's creation until the pod runs, and until the pod and its
+// claim are gone. The same pods go to the same nodes, in one way after the other, while both schedulers run. The processor time of idle programs is
+// subtracted. PAICTL_SCALE_PODS is the maximum number of pods, and PAICTL_SCALE_RUNNING is the number of other pods that already run.
 func BenchmarkPods(b *testing.B) {
 	w := newWorld(b, size(b, 16))
 	w.publishPeers()
@@ -81,7 +81,7 @@ func BenchmarkPods(b *testing.B) {
 	}
 }
 
-// some takes gangs from all parts of a list, with at most n pods.
+// some selects gangs from all parts of a list, with at most n pods in total.
 func some(list []*schedulertest.Gang, n int) []*schedulertest.Gang {
 	all, _ := count(list)
 	var out []*schedulertest.Gang
@@ -97,7 +97,7 @@ func some(list []*schedulertest.Gang, n int) []*schedulertest.Gang {
 
 func templateOf(gpus int) string { return fmt.Sprintf("gpus-%d", gpus) }
 
-// publishPeers gives each node eight devices of another driver, and makes the objects that pods need to request these devices.
+// publishPeers adds eight devices of another driver to each node. It also creates the objects with which pods request these devices.
 func (w *world) publishPeers() {
 	w.t.Helper()
 	api := w.c.Client.ResourceV1()
@@ -136,7 +136,7 @@ func (w *world) publishPeers() {
 	require.NoError(w.t, g.Wait())
 }
 
-// fill makes pods that run without having been scheduled, in a separate namespace.
+// fill creates running pods that no scheduler has scheduled, in a separate namespace.
 func (w *world) fill(pods int) {
 	w.t.Helper()
 	if pods == 0 {
@@ -165,7 +165,7 @@ func (w *world) fill(pods int) {
 	})
 }
 
-// idle returns the processor time that each program uses in an idle second.
+// idle returns the processor time that each program uses in a second while the cluster is idle.
 func idle(long time.Duration) times {
 	before, start := usage(), time.Now()
 	time.Sleep(long)
@@ -176,7 +176,7 @@ func idle(long time.Duration) times {
 	return out
 }
 
-// measure makes all pods in one way, and removes them.
+// measure creates all pods in one way, and then removes them.
 func (w *world) measure(b *testing.B, v variant, list []*schedulertest.Gang, pods int, idle times) {
 	b.Helper()
 	w.mu.Lock()
@@ -225,7 +225,7 @@ func (w *world) measure(b *testing.B, v variant, list []*schedulertest.Gang, pod
 	report("end", before, start)
 }
 
-// phase returns an error unless the given number of pods is in a phase.
+// phase returns an error unless at least the given number of pods is in a phase.
 func (w *world) phase(want corev1.PodPhase, pods int) error {
 	n := 0
 	for _, obj := range w.pods.GetStore().List() {
@@ -239,7 +239,7 @@ func (w *world) phase(want corev1.PodPhase, pods int) error {
 	return nil
 }
 
-// noClaims returns an error while claims exist, if pods had some.
+// noClaims returns an error while claims exist. If had is false, the pods had no claims, so it returns nil.
 func (w *world) noClaims(ctx context.Context, had bool) error {
 	if !had {
 		return nil

@@ -18,8 +18,8 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// TestNoGPUIsGivenTwiceWhereTheControlPlaneFalters makes etcd respond only after 200 ms, kills the leader, and stops the API server for longer than
-// a lease lasts, while gangs arrive all the time. It counts the GPUs in claims.
+// TestNoGPUIsGivenTwiceWhereTheControlPlaneFalters delays the responses of etcd by 200 ms, kills the leader, and stops the API server for longer
+// than the duration of a lease. Gangs arrive during all of this. The test counts the GPUs in claims.
 func TestNoGPUIsGivenTwiceWhereTheControlPlaneFalters(t *testing.T) {
 	tier.More(t, "etcd, an API server and controllers")
 	if out, err := exec.CommandContext(t.Context(), "unshare", "--uts", "--map-root-user", "hostname", "x").CombinedOutput(); err != nil {
@@ -38,7 +38,7 @@ func TestNoGPUIsGivenTwiceWhereTheControlPlaneFalters(t *testing.T) {
 		return schedulertest.Start(t, w.c, schedulertest.Options{Name: name, Namespace: namespace, Elect: true, Restart: true, QPS: 1000})
 	}
 	done := 0
-	// come makes gangs, and waits until they are bound. It returns when the first one was bound.
+	// come creates gangs, and waits until all of them are bound. It returns the time until the first gang was bound.
 	come := func(part []*schedulertest.Gang) time.Duration {
 		created, began := make(chan error, 1), time.Now()
 		go func() { created <- w.create(t.Context(), part) }()
@@ -77,7 +77,7 @@ func TestNoGPUIsGivenTwiceWhereTheControlPlaneFalters(t *testing.T) {
 	require.Equal(t, gpus, used)
 }
 
-// away stops a program of the control plane until the caller calls the returned function.
+// away stops a program of the control plane until back is called.
 func (w *world) away(program string) (back func()) {
 	w.t.Helper()
 	pid := w.pid(program)
@@ -87,7 +87,7 @@ func (w *world) away(program string) (back func()) {
 	return func() { signal(syscall.SIGCONT) }
 }
 
-// slow makes a program of the control plane take longer to respond, until the caller calls the returned function.
+// slow makes a program of the control plane respond more slowly, until fast is called.
 func (w *world) slow(program string, by time.Duration) (fast func()) {
 	w.t.Helper()
 	pid := w.pid(program)
@@ -110,7 +110,7 @@ func (w *world) slow(program string, by time.Duration) (fast func()) {
 	return fast
 }
 
-// pid returns the process ID of a program of the control plane, which this process has started.
+// pid returns the id of the process of a control-plane program that this process has started.
 func (w *world) pid(program string) int {
 	w.t.Helper()
 	entries, err := os.ReadDir("/proc")

@@ -29,7 +29,7 @@ import (
 	"github.com/openpai/paictl/test/scheduler/schedulertest"
 )
 
-// namespace holds the scheduler's configuration and all pods.
+// namespace is the namespace with the scheduler's configuration and all pods.
 const namespace = "scale"
 
 func TestMain(m *testing.M) {
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// size returns the number of nodes from the environment, or few.
+// size returns the number of nodes in PAICTL_SCALE_NODES, or few if the variable isn't set.
 func size(t testing.TB, few int) int {
 	t.Helper()
 	text := os.Getenv("PAICTL_SCALE_NODES")
@@ -53,7 +53,7 @@ func size(t testing.TB, few int) int {
 	return n
 }
 
-// world is a control plane with simulated nodes and four virtual clusters of one size.
+// world is a control plane with simulated nodes and four virtual clusters of equal size.
 type world struct {
 	t     testing.TB
 	c     *kube.Cluster
@@ -65,7 +65,7 @@ type world struct {
 	more  chan struct{}        // closed and replaced when a pod is bound
 }
 
-// newWorld starts everything; it ends with the test.
+// newWorld starts a world, which ends with the test.
 func newWorld(t testing.TB, nodes int) *world {
 	t.Helper()
 	w := &world{t: t, nodes: nodes, bound: map[string]time.Time{}, more: make(chan struct{}), c: serve(t, nodes)}
@@ -75,11 +75,11 @@ func newWorld(t testing.TB, nodes int) *world {
 	return w
 }
 
-// controllers leaves out the controllers of Endpoints. No test uses a service here, and these controllers read
-// all pods of the namespace for each change of a pod: with 20,000 pods they would dominate the measured time.
+// controllers excludes the controllers of Endpoints. No test here uses a service, and these controllers read all pods of the namespace for each
+// change of a pod. With 20,000 pods, they would dominate the measured time.
 const controllers = "*,-endpoints-controller,-endpointslice-controller,-endpointslice-mirroring-controller"
 
-// serve starts a control plane with simulated nodes; it ends with the test.
+// serve starts a control plane with simulated nodes, which ends with the test.
 func serve(t testing.TB, nodes int) *kube.Cluster {
 	t.Helper()
 	folder := bundletest.ControlPlane(t)
@@ -110,7 +110,7 @@ func serve(t testing.TB, nodes int) *kube.Cluster {
 	return c
 }
 
-// watch records when each pod is bound.
+// watch starts to record when each pod is bound.
 func (w *world) watch() {
 	factory := informers.NewSharedInformerFactoryWithOptions(w.c.Client, 0, informers.WithNamespace(namespace))
 	w.pods = factory.Core().V1().Pods().Informer()
@@ -133,7 +133,7 @@ func (w *world) watch() {
 	require.True(w.t, cache.WaitForCacheSync(w.t.Context().Done(), w.pods.HasSynced))
 }
 
-// waitBound waits until n pods are bound.
+// waitBound waits until n pods are bound. If that takes longer than limit, it fails the test.
 func (w *world) waitBound(n int, limit time.Duration) {
 	w.t.Helper()
 	end := time.After(limit)
@@ -152,7 +152,8 @@ func (w *world) waitBound(n int, limit time.Duration) {
 	}
 }
 
-// configuration returns racks of 32 nodes of 8 GPUs, fewer in a small cluster, a quarter for each virtual cluster.
+// configuration returns the configuration of the scheduler for a number of nodes. Each node has 8 GPUs. Each rack has 32 nodes, or fewer in a small
+// cluster. Each virtual cluster owns a quarter of the cluster.
 func configuration(nodes int) string {
 	rack := min(32, nodes/4)
 	var b strings.Builder
@@ -178,8 +179,8 @@ func configuration(nodes int) string {
 
 var vcs = []string{"vision", "speech", "search", "ads"}
 
-// gangs fill 95 in 100 GPUs of every virtual cluster, with pods of 8, 2 and 1 GPUs; in 1024 nodes they have 5000
-// pods. Their order mixes the virtual clusters.
+// gangs returns gangs that use 95 percent of the GPUs of every virtual cluster. Their pods have 8, 2 or 1 GPUs; on 1024 nodes, there are 5000 pods.
+// The order of the gangs mixes the virtual clusters.
 func gangs(nodes int) []*schedulertest.Gang {
 	scale := func(n int) int { return max(1, n*nodes/1024) }
 	var out []*schedulertest.Gang
@@ -210,7 +211,7 @@ func count(list []*schedulertest.Gang) (pods, gpus int) {
 	return pods, gpus
 }
 
-// create makes the pods of all gangs, a few gangs at a time.
+// create creates the pods of all gangs, for eight gangs at the same time.
 func (w *world) create(ctx context.Context, list []*schedulertest.Gang) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(8)
@@ -220,7 +221,7 @@ func (w *world) create(ctx context.Context, list []*schedulertest.Gang) error {
 	return g.Wait()
 }
 
-// check fails unless exactly the pods of the gangs exist, all bound, and each to separate GPUs.
+// check fails the test unless exactly the pods of the gangs exist, all of them are bound, and no GPU belongs to two pods.
 func (w *world) check(list []*schedulertest.Gang) {
 	w.t.Helper()
 	have, err := w.c.Client.CoreV1().Pods(namespace).List(w.t.Context(), metav1.ListOptions{})
@@ -235,17 +236,17 @@ func (w *world) check(list []*schedulertest.Gang) {
 	require.NoError(w.t, schedulertest.DoubleUse(have.Items))
 }
 
-// times holds the processor time of programs, in seconds, by their names.
+// times maps the names of programs to their processor time in seconds.
 type times map[string]float64
 
-// program is this process, or one that it started.
+// program is this process, or a process that it has started.
 type program struct {
 	name    string
 	pid     int
 	seconds float64 // processor time that it has used
 }
 
-// programs returns this process and the processes that it started.
+// programs returns this process and the processes that it has started.
 func programs() (out []program) {
 	self := os.Getpid()
 	entries, err := os.ReadDir("/proc")
@@ -273,7 +274,7 @@ func programs() (out []program) {
 	return out
 }
 
-// usage returns the processor time that programs have used so far.
+// usage returns the processor time that each program has used so far.
 func usage() times {
 	out := times{}
 	for _, p := range programs() {
@@ -282,7 +283,7 @@ func usage() times {
 	return out
 }
 
-// stat parses /proc/PID/stat, whose second field is a name in brackets.
+// stat parses /proc/PID/stat. The second field of this file is a name in brackets.
 func stat(pid int) (name string, parent int, seconds float64, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -310,7 +311,7 @@ func stat(pid int) (name string, parent int, seconds float64, err error) {
 	return string(text[open+1 : end]), parent, seconds, nil
 }
 
-// since returns the processor time used between two calls of usage as text, largest first.
+// since returns the processor time that was used between two calls of usage as text, the largest first.
 func (t times) since(before times) string {
 	type used struct {
 		name    string
@@ -328,7 +329,7 @@ func (t times) since(before times) string {
 	return strings.Join(parts, ", ")
 }
 
-// metric returns one number of a text in Prometheus' format; name includes the labels.
+// metric returns a number from a text in Prometheus' format, or 0 if the text doesn't contain it. name includes the labels.
 func metric(text, name string) float64 {
 	for line := range strings.Lines(text) {
 		if rest, ok := strings.CutPrefix(line, name+" "); ok {

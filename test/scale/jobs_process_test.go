@@ -22,7 +22,7 @@ import (
 	build "github.com/openpai/paictl/test/programs"
 )
 
-// controller is cmd/pai-controller as a process.
+// controller is a process of cmd/pai-controller.
 type controller struct {
 	cmd   *exec.Cmd
 	url   string
@@ -32,13 +32,13 @@ type controller struct {
 	output written
 }
 
-// text returns the end of its log.
+// text returns the end of the controller's log.
 func (c *controller) text() string {
 	b := c.output.bytes()
 	return string(b[max(0, len(b)-4000):])
 }
 
-// written holds the output of a program; it may be read while the program runs.
+// written collects the output of a program. It can be read while the program runs.
 type written struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -60,7 +60,7 @@ func (w *written) has(text string) bool { return bytes.Contains(w.bytes(), []byt
 
 func (w *written) size() int { return len(w.bytes()) }
 
-// start starts the controller and waits until it responds.
+// start starts the controller, and waits until the controller responds.
 func (w *jobsWorld) start() {
 	w.t.Helper()
 	program := build.Program(w.t, "pai-controller")
@@ -68,9 +68,9 @@ func (w *jobsWorld) start() {
 	kubeconfig := filepath.Join(dir, "kubeconfig")
 	require.NoError(w.t, clientcmd.WriteToFile(w.c.Raw, kubeconfig))
 	cmd := exec.CommandContext(context.WithoutCancel(w.t.Context()), program, "--kubeconfig="+kubeconfig, "--database="+w.archive, "--listen="+cmp.Or(w.host, "127.0.0.1")+":0", "--code-listen=127.0.0.1:0", "--leader-election=false")
-	// The test measures the controller's own setting, not the setting that compiles faster.
+	// The test measures the controller with its own setting of GOGC. The setting in the environment only makes compilation faster.
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GOGC=") })
-	// It ends with this process, too.
+	// The process is in a separate process group, so a signal to the process group of the test, such as Ctrl-C, doesn't reach it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c := &controller{cmd: cmd, ended: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = &c.output, &c.output
@@ -99,20 +99,20 @@ func (w *jobsWorld) start() {
 	}), "%s", c.text())
 }
 
-// kill ends the controller without notice.
+// kill kills the controller with SIGKILL.
 func (w *jobsWorld) kill() {
 	w.peak = max(w.peak, w.controller.memory())
 	_ = w.controller.cmd.Process.Signal(syscall.SIGKILL) // it may have ended by itself; its successor's log shows that
 	<-w.controller.ended
 }
 
-// memory returns the most memory that any of the controllers has used, in MiB.
+// memory returns the maximum memory that any of the controllers has used, in MiB.
 func (w *jobsWorld) memory() int64 { return max(w.peak, w.controller.memory()) }
 
-// memory returns the most memory that the process has used, in MiB.
+// memory returns the maximum memory that the process has used, in MiB.
 func (c *controller) memory() int64 { return peak(c.cmd.Process.Pid) }
 
-// address returns an address that the controller listens on, according to its log, or "" before it listens.
+// address returns an address at which the controller listens, according to its log. It returns "" before the controller listens.
 func (c *controller) address(key string) string {
 	_, rest, found := strings.Cut(string(c.output.bytes()), " "+key+"=")
 	address, _, whole := strings.Cut(rest, " ")

@@ -37,10 +37,10 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// simulatedRun is how long a simulated pod runs before it succeeds.
+// simulatedRun is the annotation with the time that a simulated pod runs before it succeeds.
 const simulatedRun = "paictl.openpai.org/simulated-run"
 
-// number returns the number in an environment variable, or few.
+// number returns the number in an environment variable, or few if the variable isn't set.
 func number(t testing.TB, variable string, few int) int {
 	t.Helper()
 	text := os.Getenv(variable)
@@ -52,8 +52,8 @@ func number(t testing.TB, variable string, few int) int {
 	return n
 }
 
-// TestJobsSubmittedAsFastAsAcceptedAllFinish submits jobs of 1 to 8 tasks, PAICTL_SCALE_JOBS of them, while the controller is killed ten times.
-// Every task runs once, and the archive has all tasks.
+// TestJobsSubmittedAsFastAsAcceptedAllFinish submits PAICTL_SCALE_JOBS jobs with 1 to 8 tasks while the controller is killed ten times. Every task
+// must run once, and the archive must contain all tasks.
 func TestJobsSubmittedAsFastAsAcceptedAllFinish(t *testing.T) {
 	tier.More(t, "etcd, an API server and controllers")
 	n := number(t, "PAICTL_SCALE_JOBS", 30)
@@ -61,7 +61,7 @@ func TestJobsSubmittedAsFastAsAcceptedAllFinish(t *testing.T) {
 	t.Run("killed ten times", func(t *testing.T) { newJobs(t).run(n, 10) })
 }
 
-// run submits jobs and waits for the end of the last.
+// run submits n jobs, kills the controller the given number of times, and waits for the end of the last job.
 func (w *jobsWorld) run(n, kills int) {
 	w.t.Helper()
 	w.start()
@@ -89,7 +89,7 @@ func (w *jobsWorld) run(n, kills int) {
 	w.archived(n, tasks)
 }
 
-// TestOneJobOfManyTasks runs one Framework of PAICTL_SCALE_TASKS tasks, and kills the controller during the run.
+// TestOneJobOfManyTasks runs one Framework with PAICTL_SCALE_TASKS tasks. It kills the controller during the run.
 func TestOneJobOfManyTasks(t *testing.T) {
 	tier.More(t, "etcd, an API server and controllers")
 	tasks := number(t, "PAICTL_SCALE_TASKS", 120)
@@ -106,8 +106,8 @@ func TestOneJobOfManyTasks(t *testing.T) {
 	w.archived(1, tasks)
 }
 
-// TestJobsThatHaveEndedCostNothing keeps PAICTL_SCALE_FRAMEWORKS completed jobs until their retention ends, while
-// another job arrives and the controller is started again.
+// TestJobsThatHaveEndedCostNothing keeps PAICTL_SCALE_FRAMEWORKS completed jobs until their retention time ends. During that time, another job
+// arrives and the controller is restarted.
 func TestJobsThatHaveEndedCostNothing(t *testing.T) {
 	tier.More(t, "etcd, an API server and controllers")
 	n := number(t, "PAICTL_SCALE_FRAMEWORKS", 100)
@@ -129,7 +129,7 @@ func TestJobsThatHaveEndedCostNothing(t *testing.T) {
 	assert.Less(t, calls.total(), 40, "those that have ended are left alone")
 }
 
-// copies makes completed Frameworks like one of ann's, with numbers in a range.
+// copies creates completed Frameworks as copies of one of ann's jobs. Their names contain the numbers from first to end-1.
 func (w *jobsWorld) copies(name string, first, end int) {
 	w.t.Helper()
 	model, err := w.client.Frameworks.Get(w.t.Context(), v1.ObjectName("ann", name))
@@ -157,8 +157,7 @@ func (w *jobsWorld) copies(name string, first, end int) {
 	require.NoError(w.t, g.Wait())
 }
 
-// TestTasksLearnTheirPeersWhenAllHaveAnAddress has a watcher that sees the pods' addresses and then all of
-// them published.
+// TestTasksLearnTheirPeersWhenAllHaveAnAddress watches the addresses of pods, and checks that all of them are published after that.
 func TestTasksLearnTheirPeersWhenAllHaveAnAddress(t *testing.T) {
 	tier.More(t, "etcd, an API server and controllers")
 	w := newJobs(t)
@@ -167,7 +166,7 @@ func TestTasksLearnTheirPeersWhenAllHaveAnAddress(t *testing.T) {
 	w.waitEnded(1, 100)
 }
 
-// BenchmarkBarrier is how long after the last address 200 tasks may know it, by the same watcher.
+// BenchmarkBarrier measures the time from the last address of 200 tasks until a task can get all addresses, with the same watch.
 func BenchmarkBarrier(b *testing.B) {
 	const tasks = 200
 	w := newJobs(b)
@@ -182,7 +181,7 @@ func BenchmarkBarrier(b *testing.B) {
 	b.ReportMetric(float64(all[len(all)-1].Milliseconds()), "ms-most")
 }
 
-// barrier submits a gang and waits until its peers are published.
+// barrier submits a gang, and waits until the addresses of its tasks are published. It returns the time since the last address.
 func (w *jobsWorld) barrier(name string, tasks int) time.Duration {
 	w.t.Helper()
 	published := w.watchPeers(v1.ObjectName("ann", name), tasks)
@@ -196,7 +195,7 @@ func (w *jobsWorld) barrier(name string, tasks int) time.Duration {
 	}
 }
 
-// jobsWorld is a control plane with simulated nodes, and the job controller as a process.
+// jobsWorld is a control plane with simulated nodes, and a process of the job controller.
 type jobsWorld struct {
 	t          testing.TB
 	c          *kube.Cluster
@@ -212,7 +211,7 @@ type jobsWorld struct {
 	ran     map[string]map[string]bool // UIDs of pods that ended with success, by the pods' names
 }
 
-// newJobs starts everything but the controller.
+// newJobs starts a jobsWorld without the controller.
 func newJobs(t testing.TB) *jobsWorld {
 	t.Helper()
 	w := &jobsWorld{t: t, c: serve(t, 16), archive: t.TempDir() + "/archive.db", runs: "1s", running: map[string]bool{}, ran: map[string]map[string]bool{}}
@@ -225,7 +224,7 @@ func newJobs(t testing.TB) *jobsWorld {
 	return w
 }
 
-// watch records pods that run and that succeed.
+// watch starts to record which pods run, and which pods succeed.
 func (w *jobsWorld) watch() {
 	factory := informers.NewSharedInformerFactoryWithOptions(w.c.Client, 0, informers.WithNamespace(kube.JobNamespace))
 	pods := factory.Core().V1().Pods().Informer()
@@ -253,7 +252,7 @@ func (w *jobsWorld) watch() {
 	require.True(w.t, cache.WaitForCacheSync(w.t.Context().Done(), pods.HasSynced))
 }
 
-// waitRunning waits until the pods of n tasks run, or did.
+// waitRunning waits until the pods of n tasks run or have run.
 func (w *jobsWorld) waitRunning(n int, end <-chan time.Time) error {
 	return w.waitCount(n, end, "run", func() int { return len(w.running) })
 }
@@ -263,7 +262,7 @@ func (w *jobsWorld) waitRan(n int, end <-chan time.Time) error {
 	return w.waitCount(n, end, "have run", func() int { return len(w.ran) })
 }
 
-// waitCount waits until a recorded count reaches n.
+// waitCount waits until a recorded count is at least n.
 func (w *jobsWorld) waitCount(n int, end <-chan time.Time, what string, count func() int) error {
 	return w.wait(end, func() error {
 		w.mu.Lock()
@@ -275,8 +274,8 @@ func (w *jobsWorld) waitCount(n int, end <-chan time.Time, what string, count fu
 	})
 }
 
-// waitEnded waits until all jobs have completed, with any result. It reads Frameworks only after
-// all tasks ran: repeated reads of thousands of them would slow down the measured programs.
+// waitEnded waits until all jobs have completed, with any result. It doesn't read Frameworks before all tasks have run, because repeated reads of
+// thousands of Frameworks would slow down the measured programs.
 func (w *jobsWorld) waitEnded(jobs, tasks int) {
 	w.t.Helper()
 	end := time.After(limit(tasks))
@@ -301,7 +300,7 @@ func (w *jobsWorld) waitEnded(jobs, tasks int) {
 	}
 }
 
-// wait repeats a check until it returns no error, or the time has expired.
+// wait repeats a check until the check returns no error, or until end.
 func (w *jobsWorld) wait(end <-chan time.Time, ask func() error) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -318,10 +317,10 @@ func (w *jobsWorld) wait(end <-chan time.Time, ask func() error) error {
 	}
 }
 
-// tasksOf is how many tasks a job has.
+// tasksOf returns the number of tasks of the i-th job.
 func tasksOf(i int) int { return 1 + i%8 }
 
-// submitAll submits n jobs, eight at a time.
+// submitAll submits n jobs, with eight concurrent submissions.
 func (w *jobsWorld) submitAll(n int) error {
 	g := errgroup.Group{}
 	g.SetLimit(8)
@@ -331,8 +330,8 @@ func (w *jobsWorld) submitAll(n int) error {
 	return g.Wait()
 }
 
-// submit makes a job as "paictl job submit" does. Its pods name their node: the scheduler has its own
-// tests, and would dominate the measurements here.
+// submit creates a job as "paictl job submit" does. The job's pods are already assigned to a node, because the scheduler would dominate the
+// measurements. Other tests cover the scheduler.
 func (w *jobsWorld) submit(name string, tasks int) error {
 	text := fmt.Sprintf(`{protocolVersion: 2, type: job, name: %s, prerequisites: [{type: dockerimage, name: i, uri: none}],
 taskRoles: {worker: {instances: %d, dockerImage: i, commands: ["true"], resourcePerInstance: {cpu: 1, memoryMB: 128, gpu: 0}}}}`, name, tasks)
@@ -353,7 +352,7 @@ taskRoles: {worker: {instances: %d, dockerImage: i, commands: ["true"], resource
 	return err
 }
 
-// killed kills the controller the given number of times while tasks complete, and starts it again.
+// killed kills and restarts the controller the given number of times while tasks complete.
 func (w *jobsWorld) killed(times, tasks int) {
 	w.t.Helper()
 	end := time.After(limit(tasks))
@@ -364,7 +363,7 @@ func (w *jobsWorld) killed(times, tasks int) {
 	}
 }
 
-// eachTaskOnce fails unless the given number of tasks ran, each in only one pod.
+// eachTaskOnce fails the test unless exactly the given number of tasks has run, each task in only one pod.
 func (w *jobsWorld) eachTaskOnce(tasks int) {
 	w.t.Helper()
 	w.mu.Lock()
@@ -375,7 +374,7 @@ func (w *jobsWorld) eachTaskOnce(tasks int) {
 	}
 }
 
-// archived fails unless the history has all jobs, each with all its tasks and their success.
+// archived fails the test unless the history contains all jobs, and all jobs and their tasks have succeeded.
 func (w *jobsWorld) archived(jobs, tasks int) {
 	w.t.Helper()
 	var have, haveTasks int
@@ -407,7 +406,7 @@ func (w *jobsWorld) archived(jobs, tasks int) {
 	}
 }
 
-// get sends a request to the controller's API.
+// get sends a request to the controller's API, and decodes the response.
 func (w *jobsWorld) get(path string, into any) (status int) {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.controller.url+path, nil)
@@ -424,7 +423,8 @@ func (w *jobsWorld) get(path string, into any) (status int) {
 	return resp.StatusCode
 }
 
-// watchPeers sends the time between the last task's address and the moment when a task of the job gets all addresses.
+// watchPeers returns a channel that receives a duration. The duration begins when the last task gets its address, and ends when a task of the job
+// gets all addresses.
 func (w *jobsWorld) watchPeers(framework string, tasks int) <-chan time.Duration {
 	w.t.Helper()
 	out := make(chan time.Duration, 1)
@@ -479,14 +479,14 @@ func (w *jobsWorld) handle(ctx context.Context, i cache.SharedIndexInformer, not
 	require.True(w.t, cache.WaitForCacheSync(ctx.Done(), i.HasSynced))
 }
 
-// calls counts requests that the API server has handled, by verb and resource.
+// calls holds the numbers of requests that the API server has handled, by verb and resource.
 type calls map[string]int
 
-// calls counts the controller's requests: only the controller creates and deletes pods. It leaves
-// out the requests of submissions, simulated kubelets and the control plane itself.
+// calls counts the requests of the controller. It relies on the fact that only the controller creates and deletes pods. It leaves out the requests
+// of submissions, of simulated kubelets, and of the control plane itself.
 func (w *jobsWorld) calls() calls { return w.callsThat(ofController) }
 
-// callsThat counts the requests that a function selects.
+// callsThat counts the requests for which a function returns true.
 func (w *jobsWorld) callsThat(counts func(verb, resource, sub string) bool) calls {
 	w.t.Helper()
 	text, err := w.c.Client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(w.t.Context())
@@ -516,7 +516,7 @@ func label(labels, name string) string {
 	return value
 }
 
-// ofController reports whether a request is one of the controller's kind.
+// ofController reports whether only the controller sends requests of this kind.
 func ofController(verb, resource, sub string) bool {
 	switch resource {
 	case "pods":
@@ -548,7 +548,7 @@ func (c calls) total() (n int) {
 	return n
 }
 
-// String lists the counts, largest first.
+// String lists the counts, the largest first.
 func (c calls) String() string {
 	keys := slices.SortedFunc(maps.Keys(c), func(a, b string) int { return c[b] - c[a] })
 	var parts []string
@@ -558,7 +558,7 @@ func (c calls) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// installJobs makes the objects of the chart job-controller: the namespaces and the custom resource.
+// installJobs creates the objects that the chart job-controller contains, such as the namespaces and the custom resource.
 func installJobs(t testing.TB, c *kube.Cluster) {
 	t.Helper()
 	kubetest.PriorityClasses(t, c)
@@ -576,7 +576,7 @@ func installJobs(t testing.TB, c *kube.Cluster) {
 	err = c.Client.Discovery().RESTClient().Post().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions").
 		SetHeader("Content-Type", "application/yaml").Body(data).Do(t.Context()).Error()
 	require.NoError(t, err)
-	// The API server serves it a moment later.
+	// The API server serves the custom resource only a moment later.
 	path := "/apis/" + v1.GroupVersion.String() + "/namespaces/" + kube.JobNamespace + "/frameworks"
 	require.Eventually(t, func() bool {
 		return c.Client.Discovery().RESTClient().Get().AbsPath(path).Param("limit", "1").Do(t.Context()).Error() == nil

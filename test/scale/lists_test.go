@@ -24,14 +24,14 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// archived makes rows of n completed jobs of a hundred users, faster than the archive does.
+// archived is an SQL statement that inserts n completed jobs of a hundred users. It is faster than the archive's own code.
 const archived = `INSERT INTO jobs (framework, uid, user_name, name, vc, priority, state, phrase, code, gpus, tasks, retries, submitted, started, completed, keywords, code_sha256)
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
 SELECT 'f' || i, 'u' || i, 'user' || (i %% 100), 'experiment-' || i, 'default', '', 'succeeded', '', 0, 8, 1, 0, i * 1000000, i * 1000000, i * 1000000, 'user' || (i %% 100), '' FROM n`
 
-// BenchmarkJobList measures the processor time of "paictl job list", and of the programs that it asks, for a page of 50 jobs: with
-// few jobs, then with PAICTL_SCALE_FRAMEWORKS live jobs and PAICTL_SCALE_ARCHIVED jobs in the archive. PAICTL_SCALE_BEFORE names
-// another paictl, which is measured beside it.
+// BenchmarkJobList measures the processor time of "paictl job list", and of the programs that it sends requests to, for a page of 50 jobs. It
+// measures with few jobs, and then with PAICTL_SCALE_FRAMEWORKS live jobs and PAICTL_SCALE_ARCHIVED jobs in the archive. If PAICTL_SCALE_BEFORE
+// names another paictl, it measures that program, too.
 func BenchmarkJobList(b *testing.B) {
 	live, ended := number(b, "PAICTL_SCALE_FRAMEWORKS", 200), number(b, "PAICTL_SCALE_ARCHIVED", 1000)
 	programs := paictls(b)
@@ -53,7 +53,7 @@ func BenchmarkJobList(b *testing.B) {
 	w.lists(b, "many", programs)
 }
 
-// fill makes rows in the archive. Its indexes are made afterwards, which is much faster than YAML.
+// fill inserts n jobs into the archive. It drops the indexes before and creates them afterwards, which is much faster than updating them.
 func (w *jobsWorld) fill(n int) {
 	w.t.Helper()
 	db, err := sql.Open("sqlite", w.archive)
@@ -74,7 +74,7 @@ func (w *jobsWorld) fill(n int) {
 	}
 }
 
-// outside returns an address of this machine that an endpoint of a service may have.
+// outside returns an address of this machine that an endpoint of a service may have, because it isn't a loopback address.
 func outside(t testing.TB) string {
 	t.Helper()
 	all, err := net.InterfaceAddrs()
@@ -88,8 +88,8 @@ func outside(t testing.TB) string {
 	return ""
 }
 
-// serves makes the controller the service that paictl calls. The API server forwards requests only to the addresses of pods, so serves makes a pod
-// with the controller's address.
+// serves makes the controller the service to which paictl sends requests. The API server forwards requests only to the addresses of pods, so serves
+// creates a pod with the address of the controller.
 func (w *jobsWorld) serves() {
 	w.t.Helper()
 	host, port, err := net.SplitHostPort(strings.TrimPrefix(w.controller.url, "http://"))
@@ -97,7 +97,7 @@ func (w *jobsWorld) serves() {
 	n, err := strconv.ParseInt(port, 10, 32)
 	require.NoError(w.t, err)
 	ctx, core, now, meta := w.t.Context(), w.c.Client.CoreV1(), int64(0), metav1.ObjectMeta{Name: api.Service}
-	// Delete the objects of an earlier controller.
+	// The objects of an earlier controller are deleted first.
 	_ = core.Services(kube.SystemNamespace).Delete(ctx, api.Service, metav1.DeleteOptions{})
 	_ = core.Endpoints(kube.SystemNamespace).Delete(ctx, api.Service, metav1.DeleteOptions{})
 	_ = core.Pods(kube.SystemNamespace).Delete(ctx, api.Service, metav1.DeleteOptions{GracePeriodSeconds: &now})
@@ -116,7 +116,7 @@ func (w *jobsWorld) serves() {
 	require.NoError(w.t, err)
 }
 
-// paictls returns the programs to measure, by the suffix of their figures' names.
+// paictls returns the programs to measure. The keys are the suffixes of the names of their measurements.
 func paictls(b *testing.B) map[string]string {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "paictl")
@@ -131,7 +131,7 @@ func paictls(b *testing.B) map[string]string {
 	return all
 }
 
-// lists runs the command repeatedly, with each paictl.
+// lists runs the command repeatedly with each paictl, and reports the processor time.
 func (w *jobsWorld) lists(b *testing.B, name string, programs map[string]string) {
 	b.Helper()
 	kubeconfig := filepath.Join(b.TempDir(), "kubeconfig")
@@ -161,7 +161,7 @@ func (w *jobsWorld) lists(b *testing.B, name string, programs map[string]string)
 	}
 }
 
-// list runs the command once, and returns its processor time.
+// list runs the command once, and returns the processor time of paictl.
 func (w *jobsWorld) list(b *testing.B, program, kubeconfig string) time.Duration {
 	b.Helper()
 	cmd := exec.CommandContext(b.Context(), program, "job", "list", "--all-users")

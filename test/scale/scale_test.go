@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// perSecond is the least number of pods that a slow machine binds per second, for time limits.
+// perSecond is the minimum number of pods that a slow machine binds per second. Time limits are derived from it.
 const perSecond = 10
 
 func limit(pods int) time.Duration { return 2*time.Minute + time.Duration(pods/perSecond)*time.Second }
@@ -24,7 +24,8 @@ func TestGangsOfALargeClusterAreBound(t *testing.T) {
 	w.run(func(text string) { t.Log(text) })
 }
 
-// run makes all gangs and only then starts the scheduler, so that it never waits for gangs. It reports how long that took, and where the time went.
+// run creates all gangs and then starts the scheduler, so that the scheduler never waits for gangs. It reports how many pods were bound per second,
+// and which programs used the processor time.
 func (w *world) run(report func(string)) (perSecond float64) {
 	w.t.Helper()
 	list := gangs(w.nodes)

@@ -31,12 +31,12 @@ import (
 	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
-// ofPerson is how many streams each person has open: the limit of one token.
+// ofPerson is the number of streams that each person has open, which is the limit of one token.
 const ofPerson = 20
 
-// BenchmarkServer measures pai-server as a process while people have PAICTL_SCALE_STREAMS streams of events open, each over a separate
-// connection, and request PAICTL_SCALE_RATE lists of 100 jobs a second, for PAICTL_SCALE_SECONDS: with PAICTL_SCALE_FRAMEWORKS live jobs,
-// PAICTL_SCALE_ARCHIVED jobs in the archive, and PAICTL_SCALE_CHANGES changes a second. The clients share the machine.
+// BenchmarkServer measures a process of pai-server. People have PAICTL_SCALE_STREAMS streams of events open, each over a separate connection, and
+// request PAICTL_SCALE_RATE lists of 100 jobs per second, for PAICTL_SCALE_SECONDS. There are PAICTL_SCALE_FRAMEWORKS live jobs,
+// PAICTL_SCALE_ARCHIVED jobs in the archive, and PAICTL_SCALE_CHANGES changes per second. The clients run on the same machine.
 func BenchmarkServer(b *testing.B) {
 	live, ended := number(b, "PAICTL_SCALE_FRAMEWORKS", 200), number(b, "PAICTL_SCALE_ARCHIVED", 1000)
 	streams, rate, seconds := number(b, "PAICTL_SCALE_STREAMS", 40), number(b, "PAICTL_SCALE_RATE", 20), number(b, "PAICTL_SCALE_SECONDS", 5)
@@ -77,13 +77,13 @@ func BenchmarkServer(b *testing.B) {
 	require.GreaterOrEqual(b, told.Load(), int64(changed*streams*9/10), "each stream is told")
 }
 
-// served is the server, with the tokens of people who see all jobs.
+// served is a process of pai-server, with the tokens of people who may see all jobs.
 type served struct {
 	*servertest.Program
 	tokens []string
 }
 
-// serve starts the server, for a number of people.
+// serve starts the server, and adds n people.
 func (w *jobsWorld) serve(n int) *served {
 	w.t.Helper()
 	d, err := people.Open(w.c.Config, people.Options{})
@@ -113,7 +113,7 @@ func (w *jobsWorld) serve(n int) *served {
 	return s
 }
 
-// deep returns the cursor of the archive's middle.
+// deep returns a cursor in the middle of the archive.
 func (s *served) deep(b *testing.B) string {
 	b.Helper()
 	cursor := ""
@@ -130,7 +130,7 @@ func (s *served) deep(b *testing.B) string {
 	return cursor
 }
 
-// measure prints how long a page takes that is requested n times.
+// measure requests a page n times, and prints how long the requests take.
 func (s *served) measure(b *testing.B, name string, n int, path string) {
 	b.Helper()
 	var times []time.Duration
@@ -148,7 +148,7 @@ func (s *served) measure(b *testing.B, name string, n int, path string) {
 	b.Logf("%s: %d rows, p50 %.1f ms, most %.1f ms", name, rows, ms(times, 50), ms(times, 100))
 }
 
-// ms returns a percentile in milliseconds.
+// ms returns a percentile of times in milliseconds, or 0 if there are no times.
 func ms(times []time.Duration, percent int) float64 {
 	if len(times) == 0 {
 		return 0
@@ -171,7 +171,7 @@ func (s *served) memory(b *testing.B) int {
 	return n / 1000
 }
 
-// watch opens streams, and counts the jobs that they send after their lists.
+// watch opens n streams. It counts the jobs that the streams send after their lists.
 func (s *served) watch(b *testing.B, n int) *atomic.Int64 {
 	b.Helper()
 	told := &atomic.Int64{}
@@ -193,7 +193,7 @@ func (s *served) watch(b *testing.B, n int) *atomic.Int64 {
 	return told
 }
 
-// single uses a new connection for each request, with HTTP/1.1.
+// single returns a client that uses a new HTTP/1.1 connection for each request.
 func (s *served) single() *http.Client {
 	own := s.Client.Transport.(*http.Transport).Clone()
 	own.ForceAttemptHTTP2, own.DisableKeepAlives = false, true
@@ -233,7 +233,7 @@ func (s *served) stream(ctx context.Context, token string, told *atomic.Int64, r
 	return lines.Err()
 }
 
-// changing changes jobs at a rate, until the caller calls the returned function, which returns the number of changes.
+// changing changes jobs at a constant rate until stop is called. stop returns the number of changes.
 func (w *jobsWorld) changing(b *testing.B, perSecond int) (stop func() int) {
 	b.Helper()
 	ctx, cancel := context.WithCancel(b.Context())
@@ -265,8 +265,9 @@ func (w *jobsWorld) changing(b *testing.B, perSecond int) (stop func() int) {
 	}
 }
 
-// load requests lists at a rate that doesn't depend on the responses, and returns their times, counted from when each was due. late is the number
-// of requests that began a tenth of a second too late, since this process had no time; half is the memory in the middle.
+// load requests lists at a constant rate, whether or not earlier responses have arrived. It returns the response times, measured from the time when
+// each request was due. late is the number of requests that this process sent more than a tenth of a second too late. half is the memory of the
+// server in the middle of the measurement.
 func (s *served) load(b *testing.B, rate int, d time.Duration) (times []time.Duration, late, half int) {
 	b.Helper()
 	var mu sync.Mutex

@@ -24,9 +24,10 @@ const (
 	viewMeasured     = 30 * time.Second
 )
 
-// BenchmarkView measures the interactive view on a terminal of 200 by 60, beside k9s if PAICTL_SCALE_K9S names its program: processor
-// time in percent of one core while nothing changes and with 20 changes a second, and memory. PAICTL_SCALE_JOBS jobs of 1 to 8 tasks
-// run. Every other change is to a job's state, the others to a pod's restart count; k9s, which shows pods, gets only the latter.
+// BenchmarkView measures "paictl status" on a terminal with 200 columns and 60 lines. If PAICTL_SCALE_K9S names the program k9s, it measures k9s,
+// too. It measures the memory, and the processor time in percent of one core, while nothing changes and with 20 changes per second.
+// PAICTL_SCALE_JOBS jobs with 1 to 8 tasks run. Changes alternate between the state of a job and the restart count of a pod; k9s, which shows pods,
+// gets only the latter.
 func BenchmarkView(b *testing.B) {
 	n := number(b, "PAICTL_SCALE_JOBS", 100)
 	w := newJobs(b)

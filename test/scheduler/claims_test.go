@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/test/scheduler/schedulertest"
 )
 
-// claiming makes a gang whose pods expect their GPUs in claims.
+// claiming creates a gang whose pods expect their GPUs in claims.
 func (s *stage) claiming(name, vc string, priority, pods, gpus int) *schedulertest.Gang {
 	s.t.Helper()
 	g := &schedulertest.Gang{Namespace: s.ns, Name: name, VC: vc, Priority: priority, Pods: pods, GPUs: gpus, Claims: true}
@@ -26,7 +26,7 @@ func (s *stage) claiming(name, vc string, priority, pods, gpus int) *schedulerte
 	return g
 }
 
-// users returns the pod that has each GPU, according to the claims of the existing pods. No GPU has two.
+// users maps each GPU to the pod that uses it, according to the claims of the existing pods. It fails the test if two pods use the same GPU.
 func (s *stage) users() map[string]types.UID {
 	s.t.Helper()
 	pods, err := s.pods().List(s.t.Context(), metav1.ListOptions{})
@@ -59,7 +59,7 @@ func (s *stage) pod(name string) *corev1.Pod {
 	return p
 }
 
-// deviceClass makes a class of devices of a driver, all of them or none.
+// deviceClass creates a class of the devices for which an expression is true.
 func (s *stage) deviceClass(name, expression string) {
 	s.t.Helper()
 	class := &resourceapi.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: resourceapi.DeviceClassSpec{
@@ -71,7 +71,7 @@ func (s *stage) deviceClass(name, expression string) {
 	}
 }
 
-// publish makes a node have devices of a driver.
+// publish adds devices of a driver to a node.
 func (s *stage) publish(driver, node string, names ...string) {
 	s.t.Helper()
 	slice := &resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: s.ns + "-" + node}, Spec: resourceapi.ResourceSliceSpec{
@@ -99,7 +99,7 @@ func TestGPUsOfPodsStandOnTheirClaims(t *testing.T) {
 	_, before, err := p.Get("/v1/inspect/clusterstatus")
 	require.NoError(t, err)
 
-	// Its author writes on a pod that it has less, while no scheduler looks.
+	// While no scheduler runs, the pod's author changes its annotation, so that the pod seems to have fewer GPUs.
 	p.Kill()
 	forged := s.pod(first.PodName(0))
 	forged.Annotations[annotation.IsolationKey] = "0"
@@ -115,7 +115,7 @@ func TestGPUsOfPodsStandOnTheirClaims(t *testing.T) {
 	s.waits(again, "A/"+s.claiming("third", "A", 5, 1, 1).Name)
 }
 
-// A task is retried under its name: Kubernetes' own controllers remove the former claim, and the new pod has a new one.
+// If a task is retried, the new pod has the same name. Kubernetes' own controllers remove the earlier claim, and the new pod gets a new claim.
 func TestANameThatIsUsedAgainHasAClaimOfItsOwn(t *testing.T) {
 	s := newStage(t, "claims-again")
 	schedulertest.Start(t, s.c, schedulertest.Options{Name: "one", Namespace: s.ns})
@@ -141,7 +141,7 @@ func TestANameThatIsUsedAgainHasAClaimOfItsOwn(t *testing.T) {
 	assert.Len(t, s.users(), 8)
 }
 
-// The scheduler serves other claims as kube-scheduler does, in the same profile; no other scheduler serves the claims of its class.
+// The scheduler allocates other claims as kube-scheduler does, in the same profile. No other scheduler allocates the claims of its class.
 func TestOtherClaimsAreServedAsEver(t *testing.T) {
 	s := newStage(t, "claims-other")
 	p := schedulertest.Start(t, s.c, schedulertest.Options{Name: "one", Namespace: s.ns})
@@ -173,7 +173,7 @@ func TestOtherClaimsAreServedAsEver(t *testing.T) {
 		}
 		return nil
 	})
-	// A pod with GPUs may have other claims beside. Its claim of GPUs is left to the scheduler, the others are served.
+	// A pod with GPUs may have other claims, too. Its claim for GPUs is left to the scheduler, and its other claims are allocated as usual.
 	both := schedulertest.Gang{Namespace: s.ns, Name: "both", VC: "A", Priority: 5, Pods: 1, GPUs: 1, Claims: true}
 	pod, template := both.Pod(0), "nic"
 	pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: "test-2"}

@@ -17,8 +17,8 @@ import (
 	"github.com/openpai/paictl/test/scheduler/schedulertest"
 )
 
-// In these cases the scheduler once allocated GPUs twice, kept them from all pods, or let the wrong pods wait. Each case is tested with the real
-// API server and kube-scheduler; the tests of pkg/scheduler/gangs have the corner cases.
+// In these cases, an earlier version of the scheduler allocated GPUs twice, kept GPUs from all pods, or made the wrong pods wait. The tests use the
+// real API server and kube-scheduler. The tests of pkg/scheduler/gangs cover the corner cases.
 
 // gone waits until the pods no longer exist.
 func (s *stage) gone(names ...string) {
@@ -33,7 +33,7 @@ func (s *stage) gone(names ...string) {
 	}
 }
 
-// end ends a pod at once.
+// end deletes a pod without a grace period.
 func (s *stage) end(name string) {
 	s.t.Helper()
 	zero := int64(0)
@@ -42,7 +42,7 @@ func (s *stage) end(name string) {
 	}
 }
 
-// used is the number of GPUs with users that the scheduler knows.
+// used returns the number of GPUs that are in use according to the scheduler.
 func used(p *schedulertest.Scheduler) (n int, err error) {
 	code, text, err := p.Get("/v1/virtualclusters")
 	if err != nil || code != 200 {
@@ -63,7 +63,7 @@ func used(p *schedulertest.Scheduler) (n int, err error) {
 	return n, nil
 }
 
-// Freed GPUs go to the first gang of the queue, not to the gang that kube-scheduler tries first.
+// Free GPUs go to the first gang in the queue, even if kube-scheduler tries another gang first.
 func TestWhatBecomesFreeGoesToTheFirstOfTheQueue(t *testing.T) {
 	s := newStage(t, "order")
 	p := schedulertest.Start(t, s.c, schedulertest.Options{Name: "one", Namespace: s.ns})
@@ -102,7 +102,7 @@ func TestWhatBecomesFreeGoesToTheFirstOfTheQueue(t *testing.T) {
 	assert.Equal(t, []string{"high", "early", "late", "low"}, order)
 }
 
-// A new leader lists pods while they end: pods that end during the list have no GPUs.
+// A new leader lists the pods while pods end. A pod that ends during the list must not keep GPUs.
 func TestPodsThatEndWhileALeaderBeginsKeepNothing(t *testing.T) {
 	for _, claims := range []bool{false, true} {
 		t.Run(fmt.Sprintf("claims %t", claims), func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestPodsThatEndWhileALeaderBeginsKeepNothing(t *testing.T) {
 				}
 				return nil
 			})
-			// The names are used again at once, by gangs of another shape.
+			// Gangs of another shape use the names again immediately.
 			s.gone(names[2])
 			whole := &schedulertest.Gang{Namespace: s.ns, Name: "g1", VC: "A", Priority: 5, Pods: 1, GPUs: 8, Claims: claims}
 			require.NoError(t, whole.Create(t.Context(), s.c.Client))
@@ -143,7 +143,7 @@ func TestPodsThatEndWhileALeaderBeginsKeepNothing(t *testing.T) {
 	}
 }
 
-// A pod that names a gang of others has as many GPUs as it asks for, or none; never theirs.
+// A pod that names another gang gets as many GPUs as it requests, or no GPUs. It never gets the GPUs of that gang.
 func TestAPodOfAnotherShapeGetsNoPlaceOfAGang(t *testing.T) {
 	s := newStage(t, "shapes")
 	p := schedulertest.Start(t, s.c, schedulertest.Options{Name: "one", Namespace: s.ns})
@@ -155,7 +155,7 @@ func TestAPodOfAnotherShapeGetsNoPlaceOfAGang(t *testing.T) {
 	low := &schedulertest.Gang{Namespace: s.ns, Name: "g", VC: "A", Priority: 1, Pods: 2, GPUs: 1, Claims: true}
 	for name, pod := range map[string]*corev1.Pod{"more": more.Pod(1), "low": low.Pod(1)} {
 		pod.Name, pod.Namespace, pod.Labels = name, s.ns, map[string]string{"gang": name}
-		// Its claim's name goes with its own.
+		// The name of the pod's claim depends on the name of the pod, so both are changed.
 		other := schedulertest.Gang{Namespace: s.ns, Name: name, Claims: true}
 		pod.Spec.ResourceClaims = other.Pod(0).Spec.ResourceClaims
 		pod.Name = other.PodName(0)
@@ -184,7 +184,7 @@ func TestAPodOfAnotherShapeGetsNoPlaceOfAGang(t *testing.T) {
 	_ = p
 }
 
-// A task that is retried and must avoid its node doesn't go back there.
+// If a retried task must avoid its node, it doesn't return to that node.
 func TestARetriedPodAvoidsTheNodeThatItMustAvoid(t *testing.T) {
 	s := newStage(t, "avoids")
 	schedulertest.Start(t, s.c, schedulertest.Options{Name: "one", Namespace: s.ns})
@@ -208,7 +208,7 @@ func TestARetriedPodAvoidsTheNodeThatItMustAvoid(t *testing.T) {
 	assert.Len(t, s.users(), 8)
 }
 
-// Many gangs of one virtual cluster that can't start keep none of another one waiting.
+// If many gangs of one virtual cluster can't start, they don't delay the gangs of another virtual cluster.
 func TestWaitingGangsOfOneVirtualClusterKeepNoOtherWaiting(t *testing.T) {
 	s := newStage(t, "many-wait")
 	p := schedulertest.Start(t, s.c, schedulertest.Options{Name: "one", Namespace: s.ns})

@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/test/scheduler/schedulertest"
 )
 
-// fillOpportunistic takes all GPUs with three gangs that others may end.
+// fillOpportunistic uses all GPUs with three opportunistic gangs, which guaranteed gangs may preempt.
 func (s *stage) fillOpportunistic() {
 	var all []*schedulertest.Gang
 	for i := range 3 {
@@ -32,7 +32,7 @@ func (s *stage) createPods(g *schedulertest.Gang, change func(*corev1.Pod)) {
 	}
 }
 
-// survivors counts opportunistic pods that nothing ended, after some time.
+// survivors returns the number of opportunistic pods that haven't been preempted after some time.
 func (s *stage) survivors(after time.Duration) int {
 	time.Sleep(after)
 	list, err := s.pods().List(s.t.Context(), metav1.ListOptions{})
@@ -46,7 +46,7 @@ func (s *stage) survivors(after time.Duration) int {
 	return n
 }
 
-// A nodeSelector with a typing error: no node can ever run the gang, so that it ends no other one.
+// Because of a typing error in its nodeSelector, no node can ever run the gang. So the gang must not preempt other gangs.
 func TestAGangThatNoNodeAdmitsEndsNoOthers(t *testing.T) {
 	s := newStage(t, "nowhere")
 	schedulertest.Start(t, s.c, schedulertest.Options{Name: "one", Namespace: s.ns})
@@ -57,7 +57,7 @@ func TestAGangThatNoNodeAdmitsEndsNoOthers(t *testing.T) {
 	assert.Equal(t, 3, s.survivors(15*time.Second))
 }
 
-// A volume that doesn't exist: the gang can run nowhere. kube-scheduler reports this before any pod ends for the gang.
+// The volume of the gang doesn't exist, so the gang can't run on any node. kube-scheduler must report this before any pod is preempted for the gang.
 func TestAGangWithoutItsVolumeEndsNoOthers(t *testing.T) {
 	s := newStage(t, "no-volume")
 	schedulertest.Start(t, s.c, schedulertest.Options{Name: "one", Namespace: s.ns})
@@ -69,7 +69,7 @@ func TestAGangWithoutItsVolumeEndsNoOthers(t *testing.T) {
 	assert.Equal(t, 3, s.survivors(20*time.Second))
 }
 
-// Two gangs on one node that fit only one at a time: the second gang must not preempt pods without starting.
+// Only one of two gangs fits on a node at the same time. The second gang must not preempt pods if it can't start.
 func TestAGangThatDoesNotFitBesideAnotherEndsNoOthers(t *testing.T) {
 	s := newStage(t, "beside")
 	sched := schedulertest.Start(t, s.c, schedulertest.Options{Name: "one", Namespace: s.ns})

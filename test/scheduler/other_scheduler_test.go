@@ -10,8 +10,8 @@ import (
 	"github.com/openpai/paictl/test/scheduler/schedulertest"
 )
 
-// The admission policy lets pods pass that name any hivedscheduler-ds-*, also one that no profile has. They are not this scheduler's
-// business: it never binds them, so that nothing ends for their sake.
+// The admission policy accepts pods whose scheduler is any hivedscheduler-ds-*, even if no profile has that name. This scheduler never binds such
+// pods, so it must not preempt other pods for them.
 func TestAPodOfAnotherSchedulerEndsNoGangs(t *testing.T) {
 	s := newStage(t, "other-scheduler")
 	schedulertest.Start(t, s.c, schedulertest.Options{Name: "one", Namespace: s.ns})

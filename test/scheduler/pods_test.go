@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/test/scheduler/schedulertest"
 )
 
-// Pods that ask for nvidia.com/gpu get the GPUs that are for them, as long as these are well, and no other.
+// Pods that request nvidia.com/gpu get only GPUs that are reserved for pods, and only while these GPUs are healthy.
 func TestOrdinaryPodsGetGPUsForPods(t *testing.T) {
 	s := newStage(t, "ordinary")
 	schedulertest.Start(t, s.c, schedulertest.Options{Name: "one", Namespace: s.ns})

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// division is eight GPUs on each of kubetest's nodes; A owns two nodes, B one.
+// division is the configuration of kubetest's nodes with eight GPUs each. A owns two nodes, and B owns one.
 const division = `physicalCluster:
   cellTypes:
     NODE: {childCellType: HALF, childCellNumber: 2, isNodeLevel: true}
@@ -46,7 +46,7 @@ virtualClusters:
     virtualCells: [{cellType: NODE, cellNumber: 1}]
 `
 
-// stage is a real API server, simulated nodes, and a namespace of the test's own with a configuration.
+// stage is a real API server with simulated nodes. Each test has a separate namespace with a configuration.
 type stage struct {
 	t  *testing.T
 	c  *kube.Cluster
@@ -61,7 +61,7 @@ func newStage(t *testing.T, name string) *stage {
 	schedulertest.Configure(t, s.c.Client, name, division)
 	t.Cleanup(func() {
 		zero := int64(0)
-		// The context of the test has ended. Others use the same nodes.
+		// The context of the test has already ended. The pods must be deleted, because other tests use the same nodes.
 		_ = s.pods().DeleteCollection(context.WithoutCancel(t.Context()), metav1.DeleteOptions{GracePeriodSeconds: &zero}, metav1.ListOptions{})
 	})
 	return s
@@ -92,7 +92,7 @@ func (s *stage) bound(gangs ...*schedulertest.Gang) {
 	require.NoError(s.t, schedulertest.DoubleUse(list.Items))
 }
 
-// waits waits until a gang waits and the scheduler has said so.
+// waits waits until a gang waits and the scheduler reports the reason.
 func (s *stage) waits(p *schedulertest.Scheduler, group string) api.Why {
 	s.t.Helper()
 	var why api.Why
@@ -152,7 +152,7 @@ func TestThePluginBindsGangs(t *testing.T) {
 	s.bound(big)
 }
 
-// mixedDivision is one node of eight GPUs, and two of fifteen CPU cells, which A owns.
+// mixedDivision is the configuration of one node with eight GPUs, and two nodes with fifteen CPU cells each. A owns all of them.
 const mixedDivision = `physicalCluster:
   skuTypes: {CPU: {cpu: 1}}
   cellTypes:
@@ -245,7 +245,7 @@ func TestGuaranteedGangsStartWhereOpportunisticOnesFillTheCluster(t *testing.T) 
 	})
 }
 
-// Processors, which kube-scheduler counts, are short as well.
+// The processors, which kube-scheduler counts, are in use, too.
 func TestGuaranteedGangsStartWhereProcessorsAreTakenToo(t *testing.T) {
 	s := newStage(t, "processors")
 	schedulertest.Start(t, s.c, schedulertest.Options{Name: "one", Namespace: s.ns})
@@ -269,7 +269,7 @@ func TestGuaranteedGangsStartWhereProcessorsAreTakenToo(t *testing.T) {
 	s.bound(create(&schedulertest.Gang{Namespace: s.ns, Name: "train", VC: "A", Priority: 5, Pods: 2, GPUs: 8, CPU: "14"}, "high"))
 }
 
-// Cells are free on each node and processors on none: one gang must be evicted, and no more.
+// Each node has free cells, but no node has free processors. So one gang must be preempted, and no other gang.
 func TestAGuaranteedGangStartsWhereProcessorsAloneAreTaken(t *testing.T) {
 	s := newStage(t, "only-processors")
 	schedulertest.Start(t, s.c, schedulertest.Options{Name: "one", Namespace: s.ns})
@@ -297,14 +297,14 @@ func TestAGuaranteedGangStartsWhereProcessorsAloneAreTaken(t *testing.T) {
 	assert.Equal(t, 3, left, "one gang had to go")
 }
 
-// One node's processors are taken by pods that the scheduler may not end: the gang goes to another one.
+// Pods that the scheduler may not preempt use the processors of one node, so the gang goes to another node.
 func TestAGangGoesWhereItsPodsCanRun(t *testing.T) {
 	s := newStage(t, "elsewhere")
 	p := schedulertest.Start(t, s.c, schedulertest.Options{Name: "one", Namespace: s.ns})
 	s.bound(s.gang("first", "A", 5, 1, 1))
 	list, err := s.pods().List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
-	// The next pod would be placed beside it.
+	// Without the foreign pod, the next pod would be placed on the same node.
 	foreign := (&schedulertest.Gang{Name: "foreign", Pods: 1, CPU: "15"}).Pod(0)
 	foreign.Annotations, foreign.Spec.SchedulerName, foreign.Spec.NodeName = nil, "", list.Items[0].Spec.NodeName
 	delete(foreign.Spec.Containers[0].Resources.Limits, annotation.EnableKey)
@@ -333,7 +333,7 @@ func TestANewDivisionStartsWhatWaits(t *testing.T) {
 	assert.Contains(t, text, "pai_scheduler_config_generation 2")
 }
 
-// replicas starts two pairs, which elect a leader. It skips the test if a process can't have its own host name.
+// replicas starts two replicas, which elect a leader. If a process can't have a separate host name, it skips the test.
 func (s *stage) replicas() (leader, standby *schedulertest.Scheduler) {
 	s.t.Helper()
 	if out, err := exec.CommandContext(s.t.Context(), "unshare", "--uts", "--map-root-user", "hostname", "x").CombinedOutput(); err != nil {
@@ -391,7 +391,7 @@ func TestTheOtherReplicaTakesOver(t *testing.T) {
 	}
 }
 
-// extra returns the additional time that a machine with other work may take.
+// extra returns the additional time that a busy machine may need.
 func extra() time.Duration { return 30 * time.Second }
 
 func priorityClass(name string, value int32) *schedulingv1.PriorityClass {

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/test/scheduler/schedulertest"
 )
 
-// storage makes a bound claim for a folder on a node, as the volume controller leaves it.
+// storage creates a bound claim for a folder on a node, in the state in which the volume controller leaves a claim.
 func (s *stage) storage(name, node string) {
 	s.t.Helper()
 	room := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
@@ -33,7 +33,8 @@ func (s *stage) storage(name, node string) {
 	require.NoError(s.t, err)
 }
 
-// Only kube-scheduler knows volumes. The machine with GPUs has the storage of a task without GPUs, and those without GPUs have free cells.
+// Only kube-scheduler considers volumes. The storage of a task without GPUs is on the machine with GPUs, while the machines without GPUs have free
+// cells.
 func TestATaskWithoutGPUsRunsWhereItsStorageIs(t *testing.T) {
 	s := newStage(t, "storage")
 	schedulertest.Configure(t, s.c.Client, s.ns, strings.Split(mixedDivision, "virtualClusters:")[0]+

@@ -1,5 +1,5 @@
-// Command dex is an OpenID Connect issuer for tests: Dex's own server, with its store in memory and a directory as its backend. Dex's own
-// program also has a gRPC API, whose module isn't published at this version.
+// Command dex is an OpenID Connect issuer for tests. It runs Dex's own server, with a store in memory and with a directory as its backend. It is
+// used instead of Dex's own program, which also has a gRPC API, whose module isn't published at this version.
 package main
 
 import (
@@ -23,14 +23,14 @@ import (
 	"github.com/dexidp/dex/storage/memory"
 )
 
-// settings configure the issuer.
+// settings configures the issuer.
 type settings struct {
 	Issuer string `json:"issuer"` // https://127.0.0.1:PORT/dex
 	Listen string `json:"listen"`
 	// Cert and Key are the files of the server's certificate.
 	Cert string `json:"cert"`
 	Key  string `json:"key"`
-	// Clients are programs that users sign in to.
+	// Clients lists the programs to which users sign in.
 	Clients []struct {
 		ID           string   `json:"id"`
 		Secret       string   `json:"secret"`
@@ -40,11 +40,11 @@ type settings struct {
 	LDAP json.RawMessage `json:"ldap"`
 }
 
-// patient computes a refresh token before it takes the lock of the store in memory: Dex's update function reads the store again, and would
-// deadlock under that lock. A client in tests sends one request at a time with a token.
+// patient is a store that computes a refresh token before it takes the lock of the store in memory. Dex's update function reads the store again, and
+// would deadlock while it holds the lock. That is safe here, because a client in tests sends only one request at a time with a token.
 type patient struct{ storage.Storage }
 
-// UpdateRefreshToken changes a refresh token.
+// UpdateRefreshToken changes a refresh token. It calls change without holding the lock of the store.
 func (p patient) UpdateRefreshToken(ctx context.Context, id string, change func(storage.RefreshToken) (storage.RefreshToken, error)) error {
 	have, err := p.GetRefresh(ctx, id)
 	if err != nil {
@@ -89,7 +89,7 @@ func run(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	// A repeated request gets a new token instead of the same response.
+	// With these settings, a repeated request gets a new token instead of the earlier response.
 	policy, err := tokens.NewRefreshTokenPolicy(log, false, "", "", "0s")
 	if err != nil {
 		return err

@@ -1,6 +1,6 @@
-// Command revive runs revive, the part of golangci-lint that needs no types, with the rules of .golangci.yml on the Go files
-// that are named on standard input, one folder per line. It takes seconds to build and to run. revive's own command needs a
-// module that some proxies don't have.
+// Command revive runs the linter revive, which is the part of golangci-lint that needs no types, with the rules of .golangci.yml. It reads the names
+// of Go files from standard input, one folder in each line. It takes only seconds to build and to run. revive's own command isn't used, because it
+// needs a module that some proxies don't serve.
 package main
 
 import (
@@ -28,7 +28,7 @@ func main() {
 	}
 }
 
-// run lints the packages and returns the number of findings.
+// run lints the packages, and returns the number of findings.
 func run(in io.Reader, out io.Writer, file string) (n int, err error) {
 	conf, err := read(file)
 	if err != nil {
@@ -60,7 +60,7 @@ func run(in io.Reader, out io.Writer, file string) (n int, err error) {
 	return n, nil
 }
 
-// read returns the settings of revive in the configuration of golangci-lint.
+// read returns the settings for revive in the configuration of golangci-lint.
 func read(file string) (*lint.Config, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -92,7 +92,7 @@ func read(file string) (*lint.Config, error) {
 	return conf, nil
 }
 
-// folders reads lines that contain a folder and the names of its files, separated by tabs. Each line is a package.
+// folders parses lines that contain a folder and the names of its files, separated by tabs. Each line describes a package.
 func folders(in io.Reader) (packages [][]string, err error) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 1<<20)

@@ -15,8 +15,8 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// Types of messages, in the order of sending. Both programs begin with TypeHello. paictl then sends TypeOpen and TypeTake, and responds to each
-// TypeAsk and TypePart.
+// These are the types of messages, in the order in which they are sent. Both programs begin with TypeHello. paictl then sends TypeOpen and TypeTake,
+// and responds to each TypeAsk and TypePart.
 const (
 	TypeHello  = "hello"
 	TypeOpen   = "open"   // paictl: connect to the database
@@ -31,40 +31,41 @@ const (
 	TypeDone   = "done"   // the program has finished, and exits
 )
 
-// Message is a message between the two programs. Type defines which fields a message has.
+// Message is a message between the two programs. Type determines which of the other fields are set.
 type Message struct {
 	Type string `json:"type"`
-	// Protocol and Version are the sender's, in TypeHello.
+	// Protocol and Version belong to the sender of a TypeHello.
 	Protocol int    `json:"protocol,omitempty"`
 	Version  string `json:"version,omitempty"`
-	// From is the address of the database or a file that has it, and Secrets are the variables of Secrets that paictl has, in TypeOpen.
+	// From is the address of the database, or a file that contains the address. Secrets holds the environment variables with passwords that paictl
+	// has. Both are set in TypeOpen.
 	From    string            `json:"from,omitempty"`
 	Secrets map[string]string `json:"secrets,omitempty"`
-	// DryRun requests no parts, in TypeTake.
+	// DryRun in a TypeTake means that paictl doesn't want any parts.
 	DryRun bool `json:"dryRun,omitempty"`
-	// UIDs are the UIDs of jobs, in TypeAsk. Known says for each of them whether the job is known, in TypeKnown.
+	// UIDs holds the UIDs of jobs in a TypeAsk. Known reports, in a TypeKnown, for each of them whether the history already has the job.
 	UIDs  []string `json:"uids,omitempty"`
 	Known []bool   `json:"known,omitempty"`
-	// Checked is how many of All jobs are checked, in TypeTold.
+	// Checked is the number of jobs that have been checked, and All is the number of all jobs, in a TypeTold.
 	Checked int `json:"checked,omitempty"`
 	All     int `json:"all,omitempty"`
-	// Size is the number of bytes of a part, in TypePart.
+	// Size is the number of bytes of a part in a TypePart.
 	Size int64 `json:"size,omitempty"`
-	// Error is the text of an error and Hint its remedy, in TypeFailed and TypeDone.
+	// Error is the text of an error, and Hint is its remedy. Both are set in TypeFailed and TypeDone.
 	Error string `json:"error,omitempty"`
 	Hint  string `json:"hint,omitempty"`
-	// Report lists the jobs, in TypeDone.
+	// Report describes the jobs in a TypeDone.
 	Report *Report `json:"report,omitempty"`
 }
 
-// SetError writes an error into a message.
+// SetError stores an error in a message.
 func (m *Message) SetError(err error) {
 	if err != nil {
 		m.Error, m.Hint = err.Error(), hint.Of(err)
 	}
 }
 
-// Err returns the error of a message, or nil.
+// Err returns the error that a message contains, or nil.
 func (m *Message) Err() error {
 	switch {
 	case m.Error == "":
@@ -78,20 +79,20 @@ func (m *Message) Err() error {
 const (
 	// protocol is the version of the format of messages.
 	protocol = 1
-	// maxMessage is the maximum size of a message in bytes. The largest is the report, with some 200 bytes for each person.
+	// maxMessage is the maximum size of a message in bytes. The largest message is the report, with about 200 bytes for each person.
 	maxMessage = 64 << 20
-	// maxPart is the maximum size of a part in bytes, far larger than a thousand large jobs. A part isn't kept in memory.
+	// maxPart is the maximum size of a part in bytes. It is far larger than a thousand large jobs. A part isn't kept in memory.
 	maxPart = 64 << 30
 )
 
-// Conn is one end of the connection between paictl and paictl-history: messages as JSON, each preceded by its length in four bytes. It supports
-// one concurrent reader and one concurrent writer.
+// Conn is one end of the connection between paictl and paictl-history. Messages are JSON, and each message is preceded by its length in four bytes.
+// A Conn supports one concurrent reader and one concurrent writer.
 type Conn struct {
 	in  *bufio.Reader
 	out io.Writer
 }
 
-// NewConn returns a connection that reads and writes pipes.
+// NewConn returns a Conn that reads from in and writes to out, which are pipes.
 func NewConn(in io.Reader, out io.Writer) *Conn {
 	return &Conn{in: bufio.NewReader(in), out: out}
 }
@@ -109,7 +110,7 @@ func (c *Conn) Send(m *Message) error {
 	return err
 }
 
-// Receive waits for a message. The error is io.EOF if the other program closed the connection after a whole message.
+// Receive waits for the next message. The error is io.EOF if the other program has closed the connection between two messages.
 func (c *Conn) Receive() (*Message, error) {
 	var length [4]byte
 	if _, err := io.ReadFull(c.in, length[:]); err != nil {
@@ -133,7 +134,7 @@ func (c *Conn) Receive() (*Message, error) {
 	return m, nil
 }
 
-// Greet sends this program's version, and compares it with the other program's.
+// Greet exchanges versions with the other program. It returns an error if the versions of the protocol differ.
 func (c *Conn) Greet(self, other string) error {
 	if err := c.Send(&Message{Type: TypeHello, Protocol: protocol, Version: version.Version}); err != nil {
 		return err
@@ -154,7 +155,7 @@ func unexpected(m *Message) error {
 	return fmt.Errorf("a message has the unexpected type %.100q", m.Type)
 }
 
-// SendPart sends a part of size bytes. After an error, the connection can't be used.
+// SendPart sends a part of size bytes. After an error, the connection must not be used.
 func (c *Conn) SendPart(part io.Reader, size int64) error {
 	if err := c.Send(&Message{Type: TypePart, Size: size}); err != nil {
 		return err
@@ -163,7 +164,7 @@ func (c *Conn) SendPart(part io.Reader, size int64) error {
 	return err
 }
 
-// part returns the bytes that follow a TypePart.
+// part returns the bytes of a part, which follow a TypePart.
 func (c *Conn) part(size int64) (*body, error) {
 	if size <= 0 || size > maxPart {
 		return nil, fmt.Errorf("a part is said to have %d bytes, which aren't from 1 to %d", size, int64(maxPart))
@@ -171,8 +172,7 @@ func (c *Conn) part(size int64) (*body, error) {
 	return &body{in: c.in, left: size}, nil
 }
 
-// body is a part that is being received. If its receiver has failed, it may still read from it: net/http does so in the
-// background.
+// body is a part that is being received. A receiver that has returned an error may still read from it, because net/http reads in the background.
 type body struct {
 	mu    sync.Mutex
 	in    io.Reader
@@ -181,7 +181,7 @@ type body struct {
 	ended bool
 }
 
-// Read implements io.Reader. An incomplete part doesn't end with io.EOF.
+// Read implements io.Reader. It returns io.EOF only at the end of a complete part.
 func (b *body) Read(to []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -201,7 +201,7 @@ func (b *body) Read(to []byte) (int, error) {
 	return n, nil
 }
 
-// end reads the rest of the part, and returns the error of the connection.
+// end discards the unread bytes of the part, and returns the error of the connection.
 func (b *body) end() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -213,7 +213,7 @@ func (b *body) end() error {
 	return b.err
 }
 
-// cut returns the error for a connection that ends in the middle.
+// cut converts io.EOF to io.ErrUnexpectedEOF, because a connection must not end within a message or a part.
 func cut(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// framed returns a text after its length.
+// framed returns a text that is preceded by its length.
 func framed(text string) string {
 	return string(binary.BigEndian.AppendUint32(nil, uint32(len(text)))) + text
 }

@@ -16,13 +16,13 @@ import (
 const (
 	// Name is the name of the program.
 	Name = "paictl-history"
-	// Argument is the argument that paictl starts the program with.
+	// Argument is the argument with which paictl starts the program.
 	Argument = "serve"
 )
 
 const install = "install it beside paictl: the archive and the packages of a release have both, and make build makes both in bin"
 
-// Find returns the path of the program: in the folder of paictl, or in PATH.
+// Find returns the path of the program. It looks in paictl's folder, and then in PATH.
 func Find() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -55,11 +55,11 @@ func find(self string) (string, error) {
 	return inPath, nil
 }
 
-// secrets returns the names of the variables that PostgreSQL's clients read passwords from. paictl removes these variables from the program's
-// environment, which other users may see while the program runs, and sends them to the program with the address.
+// secrets returns the names of the environment variables from which clients of PostgreSQL read passwords. paictl removes these variables from the
+// program's environment, which other users may see while the program runs. It sends the variables to the program together with the address.
 func secrets() []string { return []string{"PGPASSWORD", "PGSSLPASSWORD"} }
 
-// SetSecrets sets the variables that paictl sent. Other users see only a program's initial environment.
+// SetSecrets sets the environment variables that paictl has sent. Other users can't see them, because they see only a program's initial environment.
 func SetSecrets(values map[string]string) error {
 	for name, value := range values {
 		if !slices.Contains(secrets(), name) {
@@ -72,7 +72,7 @@ func SetSecrets(values map[string]string) error {
 	return nil
 }
 
-// split returns the environment without secrets, and the secrets.
+// split separates the variables with secrets from the other variables of an environment.
 func split(env []string) (others []string, withheld map[string]string) {
 	withheld = map[string]string{}
 	for _, variable := range env {

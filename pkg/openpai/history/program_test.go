@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// put writes a file and returns its path.
+// put writes a small script to a file, and returns the file's path.
 func put(t *testing.T, dir, name string, mode os.FileMode) string {
 	t.Helper()
 	file := filepath.Join(dir, name)

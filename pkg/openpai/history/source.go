@@ -1,7 +1,6 @@
-// Package history imports jobs from the database of a cluster of OpenPAI, by the program paictl-history, which paictl starts and communicates
-// with.
-// In: an address, the existing jobs. Out: parts of a history, in the format that the job controller accepts; the number of jobs of each person,
-// the jobs that are left out, and why.
+// Package history imports jobs from the database of a cluster of OpenPAI. It starts the program paictl-history and communicates with the program.
+// In: an address, the existing jobs. Out: parts of a history, in the format that the job controller accepts; the number of jobs of each person, the
+// jobs that are left out, and why.
 //
 // The program contains SQLite and a client of PostgreSQL, which the rest of paictl doesn't need.
 package history
@@ -24,33 +23,34 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// Options define what to do with jobs.
+// Options specifies how Take handles the jobs that it receives.
 type Options struct {
-	// Known reports whether the history has a job, by its UID.
+	// Known reports whether the history already has the job with a UID.
 	Known func(uid string) bool
-	// Give stores a part of a history of size bytes; if it is nil, the run is a dry run.
+	// Give stores a part of size bytes in a history. If Give is nil, the run is a dry run.
 	Give func(ctx context.Context, part io.Reader, size int64) error
-	// Told is called after each step with the number of processed jobs and the total; it may be nil.
+	// Told is called after each step with the number of processed jobs and the number of all jobs. It may be nil.
 	Told func(done, all int)
 }
 
-// Source is a database of OpenPAI that paictl-history reads. It is for one goroutine.
+// Source is a database of OpenPAI that a paictl-history reads. It must not be used by several goroutines.
 type Source struct {
 	cmd  *exec.Cmd
 	conn *Conn
 	out  io.Reader
 	errs head
-	// stop closes the standard input of the program, which ends it, and kills it if it still runs after grace.
+	// stop closes the standard input of the program, which makes the program exit. It kills the program if the program still runs after the time
+	// grace.
 	stop     context.CancelFunc
 	stopped  bool
 	withheld map[string]string
 }
 
-// grace is how long a program may take to remove its files and to exit.
+// grace is the time in which the program must remove its files and exit.
 const grace = 20 * time.Second
 
-// Open makes the program connect to a database. from is an address without a password, or the name of a file with the address, which may contain
-// the password. The program exits when the context ends, if it hasn't before. Errors contain no password.
+// Open makes the program connect to a database. from is an address without a password, or the name of a file with the address, which may contain the
+// password. The program exits at the latest when the context ends. Errors contain no password.
 func Open(ctx context.Context, program, from string) (*Source, error) {
 	within, stop := context.WithCancel(ctx)
 	s := &Source{cmd: exec.CommandContext(within, program, Argument), stop: stop}
@@ -94,9 +94,9 @@ func (s *Source) open(from string) error {
 	return nil
 }
 
-// Take makes the program read all jobs, and passes on the finished jobs in parts. It passes on existing jobs again, to complete an earlier run that
-// was interrupted. If an error occurs, the report covers the jobs before the error; the report is nil if the program exited without a report. Take
-// can be called only once per Source.
+// Take makes the program read all jobs, and passes on the finished jobs in parts. It also passes on jobs that the history already has, because an
+// earlier run may have been interrupted before their data was complete. If an error occurs, the report describes the jobs before the error; it is
+// nil if the program exited without a report. Take can be called only once for each Source.
 func (s *Source) Take(ctx context.Context, o Options) (*Report, error) {
 	defer context.AfterFunc(ctx, s.stop)()
 	report, err := s.take(ctx, o)
@@ -146,7 +146,7 @@ func (s *Source) answer(uids []string, known func(uid string) bool) error {
 	return s.conn.Send(m)
 }
 
-// give passes on a part. It returns the receiver's error, and the error of the connection with the program.
+// give passes on a part. given is the error of the receiver, and err is the error of the connection to the program.
 func (s *Source) give(ctx context.Context, size int64, give func(context.Context, io.Reader, int64) error) (given, err error) {
 	part, err := s.conn.part(size)
 	if err != nil {
@@ -162,7 +162,7 @@ func (s *Source) give(ctx context.Context, size int64, give func(context.Context
 	return nil, s.conn.Send(&Message{Type: TypeGiven})
 }
 
-// broken ends the program after an error of the connection, and returns an error that explains why it ended, if that is known.
+// broken ends the program after an error of the connection. If the program has exited before, it returns an error that explains why.
 func (s *Source) broken(err error) error {
 	s.Close()
 	for _, ended := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.EPIPE, os.ErrClosed} {
@@ -173,7 +173,7 @@ func (s *Source) broken(err error) error {
 	return hint.Wrap(fmt.Errorf("use %s: %w", s.cmd.Path, err), cmp.Or(hint.Of(err), install))
 }
 
-// said returns the text that the program wrote to its standard error, without passwords.
+// said returns the output on the program's standard error, without passwords.
 func (s *Source) said() string {
 	text := strings.TrimSpace(string(s.errs.text))
 	for _, password := range s.withheld {
@@ -187,7 +187,7 @@ func (s *Source) said() string {
 	return ": " + terminal.Line(text)
 }
 
-// Close ends the program and waits until it has exited. Close may be called twice.
+// Close ends the program, and waits until the program has exited. It may be called twice.
 func (s *Source) Close() {
 	if s.stopped {
 		return
@@ -198,10 +198,10 @@ func (s *Source) Close() {
 	_ = s.cmd.Wait()                  // its state has the same error
 }
 
-// maxSaid is how much of the program's standard error is kept, in bytes: the reason of a panic comes before its stacks.
+// maxSaid is the number of bytes of the program's standard error that are kept. After a panic, the reason comes before the stacks.
 const maxSaid = 2 << 10
 
-// head is a writer that keeps only the first bytes.
+// head is a writer that keeps only the first maxSaid bytes.
 type head struct{ text []byte }
 
 // Write implements io.Writer.

@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// The test binary is also the program, if it has its name. This variable says how it behaves.
+// The test binary acts as the program if it is started under the program's name. behaviour is the environment variable that selects how it behaves.
 const behaviour = "PAICTL_TEST_HISTORY"
 
 func TestMain(m *testing.M) {
@@ -38,7 +38,7 @@ func must(err error) {
 	}
 }
 
-// receive waits for a message of a type.
+// receive waits for a message, which must have the type kind.
 func receive(c *Conn, kind string) *Message {
 	m, err := c.Receive()
 	must(err)
@@ -48,7 +48,7 @@ func receive(c *Conn, kind string) *Message {
 	return m
 }
 
-// opened returns a program that has opened its database.
+// opened returns a program that has opened its database, and then calls then.
 func opened(then func(c *Conn)) func(c *Conn) {
 	return func(c *Conn) {
 		must(c.Greet(Name, "paictl"))
@@ -59,7 +59,7 @@ func opened(then func(c *Conn)) func(c *Conn) {
 	}
 }
 
-// says returns a program that sends bytes after it was requested to take jobs.
+// says returns a program that writes bytes to its output instead of a response to TypeTake.
 func says(text string) func(c *Conn) {
 	return opened(func(*Conn) { _, _ = os.Stdout.WriteString(text) })
 }
@@ -136,7 +136,7 @@ var programs = map[string]func(c *Conn){
 	}),
 }
 
-// program returns the program with a behaviour.
+// program returns the path of a program with one of the behaviors in programs.
 func program(t *testing.T, name string) string {
 	t.Helper()
 	require.Contains(t, programs, name)
@@ -156,7 +156,7 @@ func open(t *testing.T, name string) *Source {
 	return s
 }
 
-// ignored are options that accept everything.
+// ignored returns Options that accept all jobs and discard them.
 func ignored() Options {
 	return Options{Known: func(string) bool { return false }, Give: func(_ context.Context, part io.Reader, _ int64) error {
 		_, err := io.Copy(io.Discard, part)

@@ -1,5 +1,5 @@
-// Package releasetest makes signed releases for tests.
-// In: files. Out: a folder with them, their checksums and a signature, and the key that made it.
+// Package releasetest creates signed releases for tests.
+// In: files. Out: a folder with the files, their checksums and a signature, and the key that made the signature.
 package releasetest
 
 import (
@@ -27,13 +27,13 @@ import (
 type Release struct {
 	Version string
 	Dir     string
-	// Key is the public key, as one word.
+	// Key is the public key that verifies the signature, as one word.
 	Key             string
 	List, Signature []byte
 	secret          minisign.PrivateKey
 }
 
-// New returns a release with the given files, by name. All releases have the same key.
+// New returns a release with the given files, by name. All releases are signed with the same key.
 func New(t *testing.T, version string, files map[string][]byte) *Release {
 	t.Helper()
 	public, secret, err := minisign.GenerateKey(bytes.NewReader(bytes.Repeat([]byte("seed"), 8)))
@@ -49,14 +49,15 @@ func New(t *testing.T, version string, files map[string][]byte) *Release {
 	return r
 }
 
-// Sign signs a list with the release's key.
+// Sign signs a list with the key of the release.
 func (r *Release) Sign(list []byte, comment string) []byte {
 	reader := minisign.NewReader(bytes.NewReader(list))
 	_, _ = io.Copy(io.Discard, reader)
 	return reader.SignWithComments(r.secret, comment, "release of paictl")
 }
 
-// Serve publishes the release as the newest at an address, which it returns. If hook returns true, it has responded to the request; it may be nil.
+// Serve publishes the release as the newest release, and returns the address. hook may respond to requests, and returns true for requests to which
+// it has responded. It may be nil.
 func (r *Release) Serve(t *testing.T, hook func(w http.ResponseWriter, req *http.Request) bool) string {
 	t.Helper()
 	files := http.FileServer(http.Dir(r.Dir))

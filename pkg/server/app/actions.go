@@ -27,10 +27,10 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// MaxActions bounds the Actions of a page.
+// MaxActions is the largest Limit of an ActionFilter.
 const MaxActions = 1000
 
-// ActionFilter selects Actions.
+// ActionFilter selects Actions, and limits the number of Actions on a page.
 type ActionFilter struct {
 	Phases       []actionsv1.Phase // none: all
 	Machine, Job string            // "": all; a job is OWNER/NAME
@@ -45,7 +45,7 @@ func (f *ActionFilter) selects(a *actionsv1.Action) bool {
 		(f.Job == "" || a.Spec.Job != nil && a.Spec.Job.Name == f.Job)
 }
 
-// actionClient is the client for Actions, which is created by the first request.
+// actionClient is the client for Actions. The first request creates it.
 type actionClient struct {
 	once    sync.Once
 	objects dynamic.ResourceInterface
@@ -66,8 +66,8 @@ func (d *Actions) actions() (dynamic.ResourceInterface, error) {
 	return c.objects, c.err
 }
 
-// Actions lists the Actions of a filter, the latest first and without the results of their parts, for administrators. next is the cursor of the
-// following page, or "".
+// Actions returns the Actions that a filter selects, the latest first and without the results of their parts. Only administrators may call it. next
+// is the cursor of the following page, or "" after the last page.
 func (d *Actions) Actions(ctx context.Context, f ActionFilter) (items []*actionsv1.Action, next string, err error) {
 	if err := rules.Class("action.read", &d.caller.Subject); err != nil {
 		return nil, "", err
@@ -94,7 +94,7 @@ func (d *Actions) Actions(ctx context.Context, f ActionFilter) (items []*actions
 	return items, next, nil
 }
 
-// listActions reads the Actions from the API server in parts, and returns the latest of the selected Actions.
+// listActions reads the Actions from the API server in parts. It returns the latest of the selected Actions; most is their maximum number.
 func (d *Actions) listActions(ctx context.Context, most int, selected func(*actionsv1.Action) bool) (items []*actionsv1.Action, err error) {
 	objects, err := d.actions()
 	if err != nil {
@@ -123,13 +123,13 @@ func (d *Actions) listActions(ctx context.Context, most int, selected func(*acti
 	return items, err
 }
 
-// place is a position in the list of Actions.
+// place is the position of an Action in the list of Actions, which is sorted by creation time and then by name.
 type place struct {
 	at   int64 // seconds
 	name string
 }
 
-// compare returns a negative number if the place comes before an Action.
+// compare returns a negative number if the place comes before an Action, 0 if it is the Action's place, and a positive number otherwise.
 func (p *place) compare(a *actionsv1.Action) int {
 	return cmp.Or(cmp.Compare(a.CreationTimestamp.Unix(), p.at), strings.Compare(p.name, a.Name))
 }
@@ -154,7 +154,7 @@ func readActionCursor(text string) (*place, error) {
 	return &place{n, name}, nil
 }
 
-// Action returns one Action, for administrators.
+// Action returns the Action of a name. Only administrators may call it.
 func (d *Actions) Action(ctx context.Context, name string) (*actionsv1.Action, error) {
 	if err := rules.Class("action.read", &d.caller.Subject); err != nil {
 		return nil, err
@@ -173,32 +173,35 @@ func (d *Actions) action(ctx context.Context, name string) (*actionsv1.Action, e
 	return actionOf(name)(objects.Get(ctx, name, metav1.GetOptions{}))
 }
 
-// NewAction is a request for an operation. It names its target as people do; the server finds the target's UID.
+// NewAction is a request for an operation. It contains the name of the target; the server finds the target's UID.
 type NewAction struct {
 	Operation actionsv1.Operation
-	// Job is OWNER/NAME, for OperationStopJob and OperationRequeueJob. Machine is the target of all others, with GPU for OperationResetGPU.
+	// Job is the target of OperationStopJob and OperationRequeueJob, as OWNER/NAME. Machine is the target of all other operations; OperationResetGPU
+	// needs GPU, too.
 	Job, Machine string
 	GPU          *int32
 	Reason       string
 	Grace        time.Duration
-	// NotAfter is when a request that hasn't begun expires; zero is defaultValid after the grace period.
+	// NotAfter is the time when a request expires that hasn't begun. If it is zero, the request expires defaultValid after the end of its grace
+	// period.
 	NotAfter time.Time
 	DryRun   bool
 }
 
 const (
-	// maxGrace bounds the grace period. defaultValid and maxValid are how long after its grace period a request may wait to begin.
+	// maxGrace bounds the grace period. A request may wait to begin after its grace period, for defaultValid by default and for maxValid at most.
 	maxGrace     = 7 * 24 * time.Hour
 	defaultValid = time.Hour
 	maxValid     = 7 * 24 * time.Hour
-	// maxActionReason bounds a reason, in characters. maxCancelReason bounds the reason of a cancellation, and leaves room for the person's name.
+	// maxActionReason bounds a reason, in characters. maxCancelReason bounds the reason of a cancellation. It is smaller, because the person's name
+	// is added to the reason.
 	maxActionReason = 500
 	maxCancelReason = 200
-	// mostCancelTries bounds how often an Action is read again if it changes while it is canceled.
+	// mostCancelTries bounds how often CancelAction reads an Action again because the Action has changed during the cancellation.
 	mostCancelTries = 5
 )
 
-// check checks everything that doesn't need the cluster, and sets the default expiry.
+// check returns an error for the first mistake in the request that can be found without the cluster. It also sets the default expiry.
 func (n *NewAction) check(now time.Time) error {
 	switch job := n.Operation.ForJobs(); {
 	case !slices.Contains(actionsv1.Operations(), n.Operation):
@@ -239,7 +242,7 @@ func checkActionReason(text string, most int) error {
 	return nil
 }
 
-// join lists values for people.
+// join joins values with commas, for messages.
 func join[T ~string](values []T) string {
 	out := make([]string, len(values))
 	for i, v := range values {
@@ -306,8 +309,8 @@ func (d *Actions) makeAction(ctx context.Context, name string, n *NewAction) (*a
 	return actionOf(name)(made, err)
 }
 
-// requester returns the caller as a requester. With the UID, the request can't be taken for one of another person who
-// gets the name later.
+// requester returns the caller in the form that an Action stores. Because of the UID, a later person with the same name can't be mistaken for the
+// requester.
 func (d *Actions) requester(ctx context.Context) (actionsv1.Requester, error) {
 	const most = 253
 	switch {
@@ -371,7 +374,7 @@ func (d *Actions) CancelAction(ctx context.Context, name, reason string) (a *act
 			if err := cancelable(a); err != nil {
 				return err
 			}
-			// It may begin at this moment: read it again.
+			// The Action may have begun at this moment, so the next try reads it again.
 			if a, err = d.cancelAction(ctx, a, reason); !errors.Is(err, ErrChanged) {
 				return err
 			}
@@ -426,7 +429,7 @@ func noAction(name string) error {
 	return &wire.Error{Status: http.StatusNotFound, Code: codeNoAction, Message: fmt.Sprintf("Action %s is not found.", wire.Shown(name)), Remedy: "see the names of actions with: paictl action list"}
 }
 
-// actionError explains an error of the API server about an Action.
+// actionError converts an error of the API server about an Action to an error that explains it to the caller.
 func actionError(name string, err error) error {
 	switch {
 	case apierrors.IsNotFound(err) && strings.Contains(err.Error(), "could not find the requested resource"):
@@ -438,7 +441,7 @@ func actionError(name string, err error) error {
 	return err
 }
 
-// actionOf converts a response of the API server about one Action.
+// actionOf returns a function that converts the API server's response about an Action to the Action or an error.
 func actionOf(name string) func(*unstructured.Unstructured, error) (*actionsv1.Action, error) {
 	return func(u *unstructured.Unstructured, err error) (*actionsv1.Action, error) {
 		if err != nil {

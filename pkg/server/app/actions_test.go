@@ -33,12 +33,12 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// records is the audit of a test.
+// records is an audit that keeps its records in memory.
 type records []audit.Record
 
 func (r *records) Write(_ context.Context, one audit.Record) { *r = append(*r, one) }
 
-// requests is a cluster with the job vic/train and the machine gpu-1, whose root is an administrator.
+// requests is a cluster with the job vic/train and the machine gpu-1. In the cluster, root is an administrator.
 type requests struct {
 	*relatives
 	audit   records
@@ -59,13 +59,13 @@ func newRequests(t *testing.T) *requests {
 	return r
 }
 
-// root returns the actions of an administrator.
+// root returns the operations of an administrator.
 func (r *requests) root() *Actions {
 	s := rules.Subject{Name: "root", Grants: rules.Grants{Administrator: true}}
 	return r.app.For(Caller{Subject: s, person: &people.Person{Name: "root", UID: "person"}}, Origin{})
 }
 
-// put stores an Action that was made at a time.
+// put stores an Action with a creation time.
 func (r *requests) put(t *testing.T, name string, at time.Time, change func(*actionsv1.Action)) {
 	t.Helper()
 	a := &actionsv1.Action{TypeMeta: metav1.TypeMeta{APIVersion: actionsv1.GroupVersion.String(), Kind: actionsv1.Kind}, ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u", CreationTimestamp: metav1.NewTime(at)},
@@ -265,7 +265,8 @@ func TestAnActionIsCanceledUntilItHasBegun(t *testing.T) {
 	}
 }
 
-// An Action changes between the server's look and its patch. One that has begun then isn't canceled, and any other is.
+// The Action changes after the server has read it and before the server patches it. If the Action has begun by then, it isn't canceled. Otherwise it
+// is canceled.
 func TestAnActionThatBeginsDuringItsCancellation(t *testing.T) {
 	for _, phase := range []actionsv1.Phase{actionsv1.PhaseNoticed, actionsv1.PhaseActing} {
 		r := newRequests(t)
@@ -326,7 +327,7 @@ func TestWithoutTheAlertHandlerTheAnswerNamesTheRemedy(t *testing.T) {
 	check(err)
 }
 
-// A server lists the Actions once, and then learns changes from a watch. The server knows the Actions that it makes at once.
+// The server lists the Actions once, and then receives changes from a watch. It knows the Actions that it has created itself immediately.
 func TestPagesNeedNoListOfAllActions(t *testing.T) {
 	r := newRequests(t)
 	r.put(t, "drain-1", r.now, func(a *actionsv1.Action) { a.Status.Results = []actionsv1.Result{{Target: "pai-jobs/a"}} })

@@ -20,7 +20,7 @@ type ActionWatch struct {
 	store *watch.Store[*actionsv1.Action]
 }
 
-// OpenActions connects. Run keeps the Actions.
+// OpenActions connects to the API server. The returned ActionWatch has no Actions until Run has read them.
 func OpenActions(config *rest.Config, log *slog.Logger) (*ActionWatch, error) {
 	objects, err := watch.Client(config)
 	if err != nil {
@@ -40,19 +40,19 @@ func watchActions(source watch.Source, log *slog.Logger) *ActionWatch {
 		}})}
 }
 
-// brief leaves out the results of an Action's parts.
+// brief removes the results of the parts and the managed fields from an Action, to save memory.
 func brief(a *actionsv1.Action) *actionsv1.Action {
 	a.Status.Results, a.ManagedFields = nil, nil
 	return a
 }
 
-// Run watches until ctx ends.
+// Run keeps the Actions current until ctx ends.
 func (w *ActionWatch) Run(ctx context.Context) error {
 	w.store.Run(ctx)
 	return nil
 }
 
-// all returns the Actions; ok is false if they may be old, or if nothing watches them.
+// all returns the Actions by name. ok is false if the Actions may be old, or if no watch keeps them.
 func (w *ActionWatch) all() (all map[string]*actionsv1.Action, ok bool) {
 	if w == nil || !w.store.Synced() || time.Since(w.store.Confirmed()) > people.StaleAfter {
 		return nil, false
@@ -60,7 +60,7 @@ func (w *ActionWatch) all() (all map[string]*actionsv1.Action, ok bool) {
 	return w.store.All(), true
 }
 
-// put stores an Action that the API server returned, so that the next list has it.
+// put stores an Action that the API server returned, so that the next list contains it.
 func (w *ActionWatch) put(u *unstructured.Unstructured) {
 	if w != nil && u != nil {
 		w.store.Put(u)

@@ -8,10 +8,10 @@ import (
 	"github.com/openpai/paictl/pkg/people/rules"
 )
 
-// Alert is an alert that fires.
+// Alert is a firing alert.
 type Alert = alerts.Alert
 
-// Alerts returns the firing alerts, including silenced alerts, the latest first. Administrators and users who are granted the page alerts see all
+// Alerts returns the firing alerts, including silenced alerts, the latest first. Administrators and users who are granted the Alerts page see all
 // alerts; other users see the alerts about the jobs that they can see.
 func (d *Actions) Alerts(ctx context.Context) ([]Alert, error) {
 	if err := rules.Class("alert.read", &d.caller.Subject); err != nil {

@@ -1,5 +1,5 @@
-// Package app has the operations that a person may use with the token of a request. In: a subject, and the libraries of people, tokens and jobs. Out:
-// methods that first check the rules of pkg/people/rules, and then act. Methods that change something write to the audit, even if they deny the
+// Package app has the operations that a person may use with the token of a request. In: a subject, and the libraries of people, tokens and jobs.
+// Out: methods that check the rules of pkg/people/rules before they act. Methods that change something write to the audit, even if they deny the
 // request. Handlers have no other access, so they can't skip the rules.
 package app
 
@@ -28,26 +28,26 @@ import (
 	"github.com/openpai/paictl/pkg/services/state"
 )
 
-// Lister lists jobs without reading all of them from the API server; pkg/job/cache has it.
+// Lister lists jobs without reading all of them from the API server. Package pkg/job/cache implements it.
 type Lister interface {
 	List(ctx context.Context, f listing.Filter) (*listing.Page, error)
 	Ordered(ctx context.Context, f listing.Filter) (*listing.OrderedPage, error)
-	// Where returns the virtual cluster of a live job.
+	// Where returns the virtual cluster of a live job. known is false if the user has no live job of that name.
 	Where(user, name string) (vc string, known bool)
-	// Unfinished counts the jobs of a user that haven't finished, and their tasks.
+	// Unfinished returns the number of a user's unfinished jobs, and the number of their tasks.
 	Unfinished(user string) (jobs, tasks int)
-	// Row returns a live job in the form of lists.
+	// Row returns the row of a live job in lists.
 	Row(framework string) (listing.Row, bool)
-	// Await waits until lists have the job's state after a change, or the context ends.
+	// Await waits until changed reports true for the job's row in lists, or the context ends.
 	Await(ctx context.Context, framework string, changed func(listing.Row) bool)
-	// Gone waits until a job's Framework is gone, or the context ends.
+	// Gone waits until a job's Framework is gone. It returns false if the context ends first.
 	Gone(ctx context.Context, j *job.Job) (bool, error)
 	// Watch and Resume read changes of jobs; see cache.Cache.
 	Watch() (*cache.Watch, error)
 	Resume(ctx context.Context, place string) (*cache.Watch, error)
 }
 
-// Audit writes records.
+// Audit writes records to the audit.
 type Audit interface {
 	Write(ctx context.Context, r audit.Record)
 }
@@ -62,35 +62,35 @@ type App struct {
 	Audit  Audit
 	Now    func() time.Time
 	Alerts *alerts.Client
-	// Keys remembers submissions with a key.
+	// Keys stores the submissions that came with an idempotency key.
 	Keys *idempotency.Store
 	// Templates are job templates that people share.
 	Templates *template.Store
 	// Most limits the unfinished jobs of one person.
 	Most Most
-	// LogMemory bounds the memory for jobs' logs.
+	// LogMemory bounds the memory for reading the logs of jobs.
 	LogMemory *logs.Memory
 	// PasswordSignIn allows people to sign in with a password.
 	PasswordSignIn bool
 
 	facts facts
-	// Issuers are the issuers of OpenID Connect, by name.
+	// Issuers holds the issuers of OpenID Connect by name.
 	Issuers map[string]Issuer
 	// Once stores the codes of sign-ins in progress.
 	Once *onetime.Store
-	// At is the address that issuers redirect browsers to, https://HOST. Pages at other addresses first redirect people to At.
+	// At is the address of this server to which issuers redirect browsers, https://HOST. Pages at other addresses first redirect browsers to At.
 	At string
-	// ReturnPages are the addresses of pages that get a token in their address.
+	// ReturnPages lists the pages that may receive a token in their address.
 	ReturnPages []string
-	// Author is the author of an operator's changes, for the history of the configuration.
+	// Author is recorded as the author of an operator's changes in the history of the configuration.
 	Author string
 	// Status reads the state of the whole cluster; it may be nil.
 	Status StatusSource
 	// Services reads the state of the platform's services; it may be nil.
 	Services func(context.Context) (*state.Report, error)
-	// Actions has the Actions of the cluster; if it is nil, they are listed for each page.
+	// Actions keeps the Actions of the cluster. If it is nil, the server lists the Actions for each page.
 	Actions *ActionWatch
-	// Metrics reads figures over time from Prometheus; nil if the cluster has no Prometheus.
+	// Metrics reads time series from Prometheus; nil if the cluster has no Prometheus.
 	Metrics *metrics.Reader
 
 	polls   polls
@@ -114,15 +114,15 @@ type Caller struct {
 	ended  <-chan struct{}
 	text   string // the token itself, which a logout revokes
 	log    *Log   // the log of a link that was used instead of a token
-	// operator returns the user of the kubeconfig; nil if the request came with a token.
+	// operator returns the name of the kubeconfig's user; nil if the request came with a token.
 	operator func(context.Context) string
 }
 
-// OperatorPrefix is the prefix of the actor of a change with a kubeconfig. No name of a person has a colon.
+// OperatorPrefix is the prefix of the actor in the audit if a change was made with a kubeconfig. Names of people contain no colon.
 const OperatorPrefix = "kubeconfig:"
 
-// Operator returns the caller with the cluster's kubeconfig. user returns the API server's name of the kubeconfig's user, for the audit. as is the
-// name of the person that the operator acts for, or "".
+// Operator returns the Caller for requests with the cluster's kubeconfig. user returns the kubeconfig's user, as the API server names it, for the
+// audit. as is the name of the person that the operator acts for, or "".
 func (s *App) Operator(user func(context.Context) string, as string) Caller {
 	c := Caller{Subject: rules.Subject{Operator: true, Name: as, Grants: rules.Grants{Administrator: true, AllVCs: true}}, operator: user}
 	if p, err := s.People.Person(as); err == nil {
@@ -131,17 +131,17 @@ func (s *App) Operator(user func(context.Context) string, as string) Caller {
 	return c
 }
 
-// Ended returns a channel that is closed when the caller's token is no longer valid; nil for a guest.
+// Ended returns a channel that is closed when the caller's token stops being valid; nil for a guest.
 func (c *Caller) Ended() <-chan struct{} { return c.ended }
 
-// Actions are the operations of one caller.
+// Actions provides the operations of one caller as methods.
 type Actions struct {
 	app    *App
 	caller Caller
 	origin Origin
 }
 
-// For returns the actions of a caller.
+// For returns the operations of a caller.
 func (s *App) For(c Caller, o Origin) *Actions { return &Actions{s, c, o} }
 
 // Name returns the caller's name, or "" for a guest.
@@ -153,8 +153,8 @@ func (d *Actions) Administrator() bool { return d.caller.Grants.Administrator }
 // ErrToken is the error for a token that isn't valid, for any reason.
 var ErrToken = errors.New("your token is invalid")
 
-// Caller returns the caller that an Authorization header identifies. With the scheme Basic, the password is an application token
-// of the named user.
+// Caller returns the caller that an Authorization header identifies. With the scheme Basic, the header contains the name of a user, and an
+// application token of the user as the password.
 func (s *App) Caller(ctx context.Context, header string) (Caller, error) {
 	scheme, text, _ := strings.Cut(strings.TrimSpace(header), " ")
 	text = strings.TrimSpace(text)
@@ -184,13 +184,13 @@ func (s *App) Caller(ctx context.Context, header string) (Caller, error) {
 	return Caller{Subject: v.Subject, person: v.Person, claims: v.Claims, via: v.Via, ended: v.Ended, text: text}, nil
 }
 
-// audited records an action in the audit, and returns err unchanged. It is for changes, and for sign-ins.
+// audited records an action in the audit, and returns err unchanged. It is used for changes and for sign-ins.
 func (d *Actions) audited(ctx context.Context, rule string, t rules.Thing, detail map[string]string, err error) error {
 	r, _ := rules.Find(rule)
 	return d.auditedAs(ctx, string(r.Verb), t, detail, err)
 }
 
-// auditedAs does what audited does, with a verb other than the rule's.
+// auditedAs is like audited, but records the given verb instead of the rule's verb.
 func (d *Actions) auditedAs(ctx context.Context, verb string, t rules.Thing, detail map[string]string, err error) error {
 	record := audit.Record{
 		ID: rand.Text(), Time: d.app.now(), Request: d.origin.Request, Address: d.origin.Address,

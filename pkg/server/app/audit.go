@@ -7,8 +7,8 @@ import (
 	"github.com/openpai/paictl/pkg/people/rules"
 )
 
-// Refused records in the audit that the caller tried a change that a rule doesn't allow them at all. It doesn't record
-// reads, or requests of guests.
+// Refused records in the audit that the caller tried a change that the rule never allows them, for any object. It doesn't record reads, or requests
+// of guests.
 func (d *Actions) Refused(ctx context.Context, rule, route string, err error) {
 	if r, _ := rules.Find(rule); r.Changes() && !d.caller.Guest() {
 		_ = d.audited(ctx, rule, rules.Thing{Kind: r.Kind}, map[string]string{"route": route}, err)

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/people/token"
 )
 
-// shopOf returns a App with ann and bob, who have a session and an application token each.
+// shopOf returns an App with the people ann and bob. Each of them has a session and an application token.
 func shopOf(t *testing.T) (s *App, api *peopletest.API, session, application map[string]string) {
 	t.Helper()
 	api = peopletest.New(t, peopletest.User("ann"), peopletest.User("bob"))
@@ -75,7 +75,7 @@ func TestWhatACallerMayIsDecidedAgainWhileAStreamLasts(t *testing.T) {
 	require.ErrorIs(t, err, ErrToken)
 }
 
-// where knows the virtual clusters of jobs.
+// where is a Lister that returns the virtual clusters of jobs.
 type where struct {
 	Lister
 	vcs map[string]string // by USER/NAME

@@ -9,17 +9,17 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// UserChange holds changes to a person. Fields that are nil or unset change nothing.
+// UserChange holds changes to a person. Nil and unset fields change nothing.
 type UserChange struct {
 	Spec func(*v1.UserSpec) error
-	// Extension holds keys that clients store with the person; a null value removes a key.
+	// Extension holds keys that clients store with the person. A null value removes its key.
 	Extension people.Extension
-	// Password is the new password. People who change their own must also give the Old one.
+	// Password is the new password. People who change their own password must also give the current password, Old.
 	Password, Old secret.String
 }
 
-// ChangeUser makes several changes of a person. ChangeUser checks all changes before it makes the first change. It changes the password last, because
-// that ends sessions.
+// ChangeUser makes several changes to a person. It checks all changes before it makes the first. It changes the password last, because a new
+// password ends the person's sessions.
 func (d *Actions) ChangeUser(ctx context.Context, name string, c UserChange) error {
 	if err := d.checkChange(ctx, name, c); err != nil {
 		return d.audited(ctx, d.ruleOf(name), person(name), nil, err)

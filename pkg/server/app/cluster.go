@@ -31,8 +31,8 @@ func (d *Actions) VirtualClusters(ctx context.Context) (granted *schedulerapi.Vi
 	return &out, down, nil
 }
 
-// NoVC returns the error for a virtual cluster that doesn't exist, in OpenPAI's words. One that isn't granted gets the same
-// error.
+// NoVC returns OpenPAI's error for a virtual cluster that doesn't exist. The server returns the same error for a virtual cluster that the caller
+// isn't granted.
 func NoVC(name string) error {
 	return &wire.Error{Status: http.StatusNotFound, Code: "NoVirtualClusterError", Message: "Virtual cluster " + wire.Shown(name) + " is not found."}
 }
@@ -45,7 +45,8 @@ func (d *Actions) Machines(ctx context.Context) (*schedulerapi.Nodes, error) {
 	return d.app.Jobs.Scheduler.Nodes(ctx)
 }
 
-// Shares returns the resources that come with one leaf of each type, a GPU or a CPU cell: of all types, or of the types that a virtual cluster owns.
+// Shares returns the resources that a job gets with one leaf cell, by the type of the leaf, which is a GPU or a CPU cell. If vc isn't "", it returns
+// only the types that the virtual cluster owns.
 func (d *Actions) Shares(ctx context.Context, vc string) (map[string]job.Share, error) {
 	if err := rules.Class("sku.read", &d.caller.Subject); err != nil {
 		return nil, err
@@ -60,10 +61,10 @@ func (d *Actions) Shares(ctx context.Context, vc string) (map[string]job.Share, 
 	return f.Shares(vc), nil
 }
 
-// factsFor is how long facts of the cluster are cached for display. Each submission reads them again.
+// factsFor is how long the server caches facts of the cluster for display. Each submission reads the facts again.
 const factsFor = 15 * time.Second
 
-// facts caches the facts of the cluster, so that many callers need only one read.
+// facts caches the facts of the cluster, so that many callers share one read.
 type facts struct {
 	mu   sync.Mutex
 	have *job.Facts

@@ -13,10 +13,10 @@ import (
 // checksum matches a SHA-256 in hex.
 var checksum = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// errNoCode is the error for code that the caller hasn't sent, even if another user has.
+// errNoCode is the error for code that the caller hasn't sent. A caller gets it even if another user has sent the same code.
 var errNoCode = &wire.Error{Status: http.StatusNotFound, Code: "NoCodeError", Message: "the code isn't stored yet: send it first"}
 
-// HasCode returns an error if the caller hasn't sent that code.
+// HasCode returns an error if the caller hasn't sent the code with that checksum.
 func (d *Actions) HasCode(ctx context.Context, sha256 string) error {
 	if err := rules.Decide("code.head", &d.caller.Subject, rules.Thing{Kind: rules.KindCode, Owner: d.caller.Name}); err != nil {
 		return err
@@ -35,8 +35,7 @@ func (d *Actions) sent(ctx context.Context, sha256 string) error {
 	return err
 }
 
-// PutCode stores code of the caller; size is in bytes. Code that another user has already sent must be sent again as a
-// whole.
+// PutCode stores code that the caller sends; size is in bytes. Even if another user has sent the same code, the caller must send the whole code.
 func (d *Actions) PutCode(ctx context.Context, sha256 string, size int64, body io.Reader) error {
 	if err := rules.Decide("code.put", &d.caller.Subject, rules.Thing{Kind: rules.KindCode, Owner: d.caller.Name}); err != nil {
 		return err

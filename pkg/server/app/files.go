@@ -29,29 +29,30 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// Bounds of a task's responses, in bytes: the task's owner controls the program that responds.
+// These constants bound the responses of a task, in bytes, because the task's owner controls the program that responds.
 const (
 	maxListing = 4 << 20
 	maxKind    = 64
 	maxReason  = 1 << 10
 	maxPath    = 4 << 10
-	// maxAround bounds the content of an archive before its file, and after it, in bytes.
+	// maxAround bounds the bytes of an archive before its file, and after its file.
 	maxAround = 64 << 10
 )
 
 const codeNoFile = "NoFileError"
 
-// errNoFile is the error for a path that the task doesn't have.
+// errNoFile is the error for a path that doesn't exist in the task.
 var errNoFile = &wire.Error{Status: http.StatusNotFound, Code: codeNoFile, Message: "there is no such file in the task"}
 
-// File is a file of a task, or a folder, which is sent as a gzipped tar.
+// File is a file or a folder of a task. A folder is sent as a gzipped tar.
 type File struct {
 	Name string
-	// Size is in bytes; -1 is unknown.
+	// Size is in bytes; -1 if the size is unknown.
 	Size int64
 }
 
-// Files returns a path of a running task, and the entries of a folder. "" is the folder where the task's program started.
+// Files returns the file or folder at a path of a running task, with the entries of the folder. The path "" is the folder in which the task's
+// program started.
 func (j *Job) Files(ctx context.Context, role string, index int32, name string) (*transfer.Listing, error) {
 	if name == "" {
 		name = "."
@@ -74,8 +75,8 @@ func (j *Job) Files(ctx context.Context, role string, index int32, name string) 
 	return list, nil
 }
 
-// ReadFile writes a file of a running task, or a folder as a gzipped tar. It calls begin before the first byte; if an error is returned
-// before that, the response hasn't begun. A later error means that only a part was written.
+// ReadFile writes a file of a running task, or a folder as a gzipped tar. It calls begin before it writes the first byte. If it returns an error
+// without having called begin, the response hasn't begun. After begin, an error means that only a part was written.
 func (j *Job) ReadFile(ctx context.Context, role string, index int32, name string, begin func(File), to io.Writer) error {
 	t, err := j.enterFiles(ctx, role, index, "read", name)
 	if err != nil {
@@ -128,7 +129,7 @@ func (j *Job) ReadFile(ctx context.Context, role string, index int32, name strin
 	return errAnswer
 }
 
-// unpackFile writes the only file of a gzipped tar.
+// unpackFile writes the only file of a gzipped tar to a writer.
 func unpackFile(r io.Reader, name string, begin func(File), to io.Writer) error {
 	z, err := gzip.NewReader(r)
 	if err != nil {
@@ -148,7 +149,7 @@ func unpackFile(r io.Reader, name string, begin func(File), to io.Writer) error 
 	if _, err := io.CopyN(to, files, h.Size); err != nil {
 		return err
 	}
-	// The runtime's exit code comes after its output.
+	// The exit code of the runtime arrives only after its output, so read the output to its end.
 	if n, err := io.CopyN(io.Discard, r, maxAround); n == maxAround {
 		return errAnswer
 	} else if !errors.Is(err, io.EOF) {
@@ -157,8 +158,8 @@ func unpackFile(r io.Reader, name string, begin func(File), to io.Writer) error 
 	return nil
 }
 
-// WriteFile writes a file of size bytes into a running task. Parent folders are created; a file of that name is replaced. It calls
-// stop if the task exits before it has the whole file. stop has to interrupt a read of from that waits.
+// WriteFile writes a file of size bytes into a running task. It creates parent folders, and replaces a file of that name. It calls stop if the task
+// exits before it has received the whole file. stop must interrupt a waiting read of from.
 func (j *Job) WriteFile(ctx context.Context, role string, index int32, name string, size int64, from io.Reader, stop func()) error {
 	dir, base := path.Split(name)
 	if base == "" || base == "." || base == ".." {
@@ -201,7 +202,7 @@ func (j *Job) WriteFile(ctx context.Context, role string, index int32, name stri
 // errPart is the error for a file that a task didn't accept completely.
 var errPart = &wire.Error{Status: http.StatusBadGateway, Code: wire.CodeUnavailable, Message: "the task has taken only a part of the file"}
 
-// counting counts the bytes that are read.
+// counting is a reader that counts its bytes.
 type counting struct {
 	io.Reader
 	n atomic.Int64
@@ -230,7 +231,7 @@ func packFile(w io.Writer, name string, size int64, from io.Reader) error {
 	return errors.Join(files.Close(), z.Close())
 }
 
-// enterFiles records that the caller reads or changes files of a task, and returns the task.
+// enterFiles records in the audit that the caller reads or changes files of a task, and returns the task.
 func (j *Job) enterFiles(ctx context.Context, role string, index int32, what, name string) (t *job.Target, err error) {
 	if name == "" || len(name) > maxPath || strings.ContainsRune(name, 0) || !utf8.ValidString(name) {
 		return nil, wire.Bad("path: name a file of the task, in at most 4 KiB")
@@ -248,13 +249,13 @@ func (j *Job) enterFiles(ctx context.Context, role string, index int32, what, na
 	return t, err
 }
 
-// errAnswer is the error for output that the job's runtime would never write.
+// errAnswer is the error for output that the job's runtime never writes, so another program must have written it.
 var errAnswer = &wire.Error{Status: http.StatusBadGateway, Code: wire.CodeUnavailable, Message: "the task gave an answer that can't be read"}
 
-// sayer is the prefix of the runtime's error messages.
+// sayer is the prefix of the error messages of the runtime.
 const sayer = "pai-runtime: "
 
-// runIn runs the job's runtime in the task.
+// runIn runs the job's runtime in the task with the given arguments.
 func (j *Job) runIn(ctx context.Context, t *job.Target, in io.Reader, out io.Writer, args ...string) error {
 	config := rest.CopyConfig(j.actions.app.Jobs.Config)
 	config.WrapTransport = nil // it limits the duration of requests, and this connection lasts longer
@@ -280,7 +281,7 @@ func (j *Job) runIn(ctx context.Context, t *job.Target, in io.Reader, out io.Wri
 	return wire.Bad("the task says: " + cmp.Or(text, exit.Error()))
 }
 
-// limited returns an error after a number of bytes.
+// limited is a writer that returns an error once more than left bytes are written.
 type limited struct {
 	io.Writer
 	left int
@@ -294,7 +295,7 @@ func (l *limited) Write(p []byte) (int, error) {
 	return l.Writer.Write(p)
 }
 
-// firstBytes keeps the first bytes of a text, and discards the others.
+// firstBytes keeps the first maxReason bytes, and discards the others.
 type firstBytes struct{ strings.Builder }
 
 // Write implements io.Writer.

@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Brief returns the job without its attempts.
+// Brief returns the job without its attempts, and without the job file if the caller may not read the file.
 func (j *Job) Brief() (*job.Job, error) {
 	if err := j.decide("job.read"); err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (j *Job) Follow(ctx context.Context, seen func(*job.Detail) (more bool), pr
 	return err
 }
 
-// Still checks again whether the caller may see the job, because streams can outlast grants.
+// Still checks again whether the caller may see the job. Streams call it, because they can outlast grants.
 func (j *Job) Still() error { return j.still("job.read") }
 
 func (j *Job) still(rule string) error {
@@ -65,7 +65,7 @@ func (j *Job) still(rule string) error {
 	return nil
 }
 
-// now returns the caller with their current grants.
+// now returns the caller with their current grants, or ErrToken if the person was removed, replaced or disabled.
 func (d *Actions) now() (*rules.Subject, error) {
 	p, err := d.app.People.Person(d.caller.Name)
 	if err != nil || p.Disabled || d.caller.person != nil && p.UID != d.caller.person.UID {
@@ -75,7 +75,7 @@ func (d *Actions) now() (*rules.Subject, error) {
 	return &subject, nil
 }
 
-// Logs passes lines of the job's logs to give.
+// Logs calls give with each selected line of the job's logs.
 func (j *Job) Logs(ctx context.Context, o logs.Options, give func(logs.Line) error) error {
 	if err := j.decide("job.logs"); err != nil {
 		return err
@@ -100,7 +100,7 @@ func (j *Job) Pods(ctx context.Context) ([]job.TaskPod, error) {
 	return j.actions.app.Jobs.TaskPods(ctx, j.job)
 }
 
-// RoleName returns the name that the job file has for a role of the Framework.
+// RoleName returns the name in the job file for a role of the Framework, or the given name if the job has no such role.
 func (j *Job) RoleName(object string) string {
 	for i := range j.job.Roles {
 		if j.job.Roles[i].Object == object {
@@ -110,7 +110,7 @@ func (j *Job) RoleName(object string) string {
 	return object
 }
 
-// FreeName returns a name for a copy of the job that the caller makes and hasn't used yet.
+// FreeName returns an unused name for a copy of the job. The copy belongs to the caller, or to the job's owner if the caller is the operator.
 func (j *Job) FreeName(ctx context.Context) (string, error) {
 	if err := j.decide("job.read"); err != nil {
 		return "", err
@@ -122,8 +122,8 @@ func (j *Job) FreeName(ctx context.Context) (string, error) {
 	return j.actions.app.Jobs.FreeName(ctx, j.job, maker)
 }
 
-// Waiting returns the queue of a virtual cluster that is granted to the caller. It leaves out names of jobs that the caller
-// doesn't see.
+// Waiting returns the queue of a virtual cluster that is granted to the caller. It leaves out the names of jobs that the caller may not see. With
+// the virtual cluster "", it returns the queues of all virtual clusters to administrators.
 func (d *Actions) Waiting(ctx context.Context, vc string, limit int) (*job.WaitingList, error) {
 	if vc == "" && !d.caller.Grants.Administrator {
 		return nil, wire.Bad("name the virtual cluster: only an administrator sees the queues of all")
@@ -138,7 +138,7 @@ func (d *Actions) Waiting(ctx context.Context, vc string, limit int) (*job.Waiti
 	return d.app.Jobs.Waiting(ctx, vc, limit, d.nameOf)
 }
 
-// Usage sums GPU time: the caller's own time, or the time of a virtual cluster, without the names of its users.
+// Usage sums the GPU time of the caller, or of a virtual cluster without the names of its users. Administrators may query any usage.
 func (d *Actions) Usage(ctx context.Context, q fapi.UsageQuery) (*job.Usage, error) {
 	if !d.caller.Grants.Administrator {
 		if q.User == "" && q.VirtualCluster == "" {
@@ -156,7 +156,7 @@ func (d *Actions) Usage(ctx context.Context, q fapi.UsageQuery) (*job.Usage, err
 	return d.app.Jobs.Usage(ctx, q)
 }
 
-// Images returns the images that all machines for jobs have.
+// Images returns the container images that are stored on all machines for jobs.
 func (d *Actions) Images(ctx context.Context) ([]string, error) {
 	if err := rules.Class("job.submit", &d.caller.Subject); err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func (d *Actions) Images(ctx context.Context) ([]string, error) {
 	return d.app.Jobs.Images(ctx)
 }
 
-// Offer returns the SKUs of the cluster, and whether the cluster accepts code with jobs.
+// Offer returns the SKUs of the cluster, and reports whether the cluster accepts code with jobs.
 func (d *Actions) Offer(ctx context.Context) (*job.Offer, error) {
 	if err := rules.Class("job.submit", &d.caller.Subject); err != nil {
 		return nil, err

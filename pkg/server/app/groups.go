@@ -12,15 +12,15 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Group is a group as the caller may see it. Whole reports whether they may see its grants; Members is empty if they may not list
-// them.
+// Group is a group in the form that the caller may see. Whole reports whether the caller may see the group's grants. Members is empty if the caller
+// may not list members.
 type Group struct {
 	*v1.Group
 	Whole   bool
 	Members []string
 }
 
-// Members returns the members of a group; none if the group doesn't exist.
+// Members returns the members of a group, or no members if the group doesn't exist.
 func (d *Actions) Members(group string) ([]*people.Person, error) {
 	if err := rules.Class("group.members", &d.caller.Subject); err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func (d *Actions) Members(group string) ([]*people.Person, error) {
 	return out, nil
 }
 
-// Groups returns all groups, by name.
+// Groups returns all groups, sorted by name, as far as the caller may see them.
 func (d *Actions) Groups() ([]Group, error) {
 	if err := rules.Class("group.read", &d.caller.Subject); err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (d *Actions) Groups() ([]Group, error) {
 	return out, nil
 }
 
-// Group returns a group.
+// Group returns the group of a name as far as the caller may see it.
 func (d *Actions) Group(name string) (*Group, error) {
 	if err := rules.Class("group.read", &d.caller.Subject); err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (d *Actions) AdministratorGroup() (string, error) {
 	return d.app.People.AdministratorGroup()
 }
 
-// PutGroup creates a group if was is nil, and otherwise replaces it. It returns ErrChanged if the group is no longer as in was.
+// PutGroup creates a group if was is nil, and otherwise replaces it. It returns ErrChanged if the group no longer equals was.
 func (d *Actions) PutGroup(ctx context.Context, was *v1.GroupSpec, now v1.GroupSpec) (*Group, error) {
 	var made *v1.Group
 	err := d.did(ctx, "group.manage", rules.Thing{Kind: rules.KindGroup, Name: now.Name}, nil, func(ctx context.Context) (err error) {
@@ -115,7 +115,7 @@ func (d *Actions) putGroup(ctx context.Context, was *v1.GroupSpec, now v1.GroupS
 	return d.app.People.PutGroup(ctx, next)
 }
 
-// grantsExist returns an error for names that a group newly grants and that the cluster doesn't have.
+// grantsExist returns an error if now grants virtual clusters or storages that the cluster doesn't have, unless was granted them, too.
 func (d *Actions) grantsExist(ctx context.Context, was, now *v1.GroupSpec) error {
 	if !people.Grants(was, now) {
 		return nil
@@ -139,7 +139,7 @@ func sameGroup(a, b *v1.GroupSpec) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// DeleteGroup deletes a group and removes the group from its members.
+// DeleteGroup deletes a group, which ends the memberships of its members.
 func (d *Actions) DeleteGroup(ctx context.Context, name string) error {
 	return d.did(ctx, "group.manage", rules.Thing{Kind: rules.KindGroup, Name: name}, map[string]string{"change": "delete"}, func(ctx context.Context) error {
 		if err := rules.Class("group.manage", &d.caller.Subject); err != nil {
@@ -149,7 +149,7 @@ func (d *Actions) DeleteGroup(ctx context.Context, name string) error {
 	})
 }
 
-// NewGroup creates a group, which must not exist.
+// NewGroup creates a group. It returns an error if the group already exists.
 func (d *Actions) NewGroup(ctx context.Context, name string, change func(*v1.GroupSpec) error) (*Group, error) {
 	made, err := d.changeGroup(ctx, name, true, change)
 	if errors.Is(err, people.ErrExists) {

@@ -14,7 +14,7 @@ import (
 // rememberTime bounds how long a request waits until its response is stored.
 const rememberTime = 5 * time.Second
 
-// idempotent submits a job. If a submission is repeated with its key, it returns the first response.
+// idempotent calls submit for a new submission. If a submission with the same key was made before, it returns the earlier outcome instead.
 func (p *Prepared) idempotent(ctx context.Context, o SubmitOptions, submit func() (job.Outcome, error)) (job.Outcome, error) {
 	person, keys := p.actions.caller.person, p.actions.app.Keys
 	if o.Key == "" || person == nil {
@@ -43,7 +43,7 @@ func (p *Prepared) idempotent(ctx context.Context, o SubmitOptions, submit func(
 	return outcome, err
 }
 
-// digest returns a hash of all fields of a submission.
+// digest returns a hash of the fields of a submission, so that different submissions with the same key are detected.
 func (p *Prepared) digest(o SubmitOptions) (sum [sha256.Size]byte, err error) {
 	code := ""
 	if p.request.Code != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Issuer is an issuer of OpenID Connect.
+// Issuer is an issuer of OpenID Connect. Begin starts a sign-in; Finish returns the identity after the browser has returned.
 type Issuer interface {
 	Begin() (address string, ask oidc.Ask, err error)
 	Finish(ctx context.Context, back url.Values, ask oidc.Ask) (*signin.Identity, error)
@@ -26,18 +26,18 @@ type Issuer interface {
 	Title() string
 }
 
-// SignInMethods are the methods for signing in.
+// SignInMethods lists the ways to sign in at this server.
 type SignInMethods struct {
 	Password bool
 	Issuers  []IssuerName
-	// At is the address where browsers must be before they go to an issuer.
+	// At is the address of this server that browsers must use to sign in at an issuer.
 	At string
 }
 
-// IssuerName is an issuer that people can choose.
+// IssuerName is the name of an issuer, and the title of its button.
 type IssuerName struct{ Name, Title string }
 
-// SignInMethods returns the methods for signing in.
+// SignInMethods returns the ways to sign in at this server. Its issuers are sorted by name.
 func (d *Actions) SignInMethods() SignInMethods {
 	w := SignInMethods{Password: d.app.PasswordSignIn || d.app.SignIn.Providers(), Issuers: []IssuerName{}, At: d.app.At}
 	for name, i := range d.app.Issuers {
@@ -47,14 +47,13 @@ func (d *Actions) SignInMethods() SignInMethods {
 	return w
 }
 
-// Goal is the purpose of a browser's sign-in: the browser's own session, and a path of this server to open; a page of the
-// settings that gets the token in its address, as OpenPAI's portal expects; a program on its machine; or a program that waits
-// with a code.
+// Goal is the purpose of a browser's sign-in. There are four: the browser's own session, with a path of this server to open; a page of the settings
+// that gets the token in its address, as OpenPAI's portal expects; a program on the browser's machine; or a program that waits with a code.
 //
 // The cookie of a session never signs in a program, because proxied pages of other services could use the cookie, too.
 type Goal struct {
 	To string `json:"to,omitempty"`
-	// Page is the address of a client's page; From is a value that is returned to the page.
+	// Page is the address of a client's page. From is a value that the server returns to the page unchanged.
 	Page    string   `json:"page,omitempty"`
 	From    string   `json:"from,omitempty"`
 	Program *Program `json:"program,omitempty"`
@@ -76,10 +75,10 @@ func (s *App) check(g Goal) error {
 	return nil
 }
 
-// Away is a redirect of a browser to an issuer. The browser stores Sealed under Name until it returns.
+// Away is a redirect of a browser to an issuer. The browser stores Sealed under Name until the issuer redirects the browser back.
 type Away struct{ Address, Name, Sealed string }
 
-// asked is the sealed content of Away.
+// asked is the content that is sealed in Away.
 type asked struct {
 	Issuer string    `json:"issuer"`
 	Ask    oidc.Ask  `json:"ask"`
@@ -88,9 +87,9 @@ type asked struct {
 }
 
 const (
-	// sealedFor is the purpose of the seal, so that other sealed data isn't accepted.
+	// sealedFor is the purpose of the seal, so that data that was sealed for other purposes isn't accepted.
 	sealedFor = "paictl sign-in at an issuer"
-	// AwayTime is how long a person may take at an issuer.
+	// AwayTime is how long a person may take to sign in at an issuer.
 	AwayTime = 10 * time.Minute
 )
 
@@ -118,7 +117,8 @@ func (d *Actions) ToIssuer(ctx context.Context, name string, g Goal) (*Away, err
 	return &Away{address, awayName(ask.State), sealed}, nil
 }
 
-// awayName returns a name from the state of a sign-in, so that several tabs of a browser use different names; "" if the state is malformed.
+// awayName returns a storage name from the state of a sign-in, so that several tabs of a browser use different names. It returns "" if the state is
+// malformed.
 func awayName(state string) string {
 	if len(state) < awayLetters || strings.ContainsFunc(state, func(r rune) bool { return (r < 'A' || r > 'Z') && (r < '2' || r > '7') }) {
 		return ""
@@ -128,18 +128,18 @@ func awayName(state string) string {
 
 const awayLetters = 8
 
-// AwayName returns the name that the browser stored the returning sign-in under, or "" if the state is malformed.
+// AwayName returns the name under which the browser has stored the sign-in that returns, or "" if the state is malformed.
 func AwayName(back url.Values) string { return awayName(back.Get("state")) }
 
-// Arrival is the result of a sign-in: a token, the address of a program on the browser's machine, or a program that waits.
+// Arrival is the result of a sign-in: a token, the address of a program on the browser's machine, or a waiting program.
 type Arrival struct {
 	*SignedIn
 	Address string
 	Waiting *Waiting
 }
 
-// FromIssuer signs in a person whom an issuer identified. sealed is the value that the browser stored. If it is valid, the goal
-// is returned even with an error.
+// FromIssuer signs in a person whom an issuer identified. sealed is the value that the browser has stored. If sealed is valid, FromIssuer returns
+// the goal even with an error.
 func (d *Actions) FromIssuer(ctx context.Context, name string, back url.Values, sealed, client string) (*Arrival, Goal, error) {
 	issuer := d.app.Issuers[name]
 	text, err := d.app.Tokens.Unseal(ctx, sealedFor, sealed)
@@ -179,7 +179,7 @@ func (d *Actions) SignInFor(ctx context.Context, name string, password secret.St
 	return d.arrive(ctx, p, g, client)
 }
 
-// arrive returns the result of a sign-in for a goal.
+// arrive returns the result of a sign-in for the goal.
 func (d *Actions) arrive(ctx context.Context, p *people.Person, g Goal, client string) (*Arrival, error) {
 	switch {
 	case g.Program != nil:
@@ -196,7 +196,7 @@ func (d *Actions) arrive(ctx context.Context, p *people.Person, g Goal, client s
 	return &Arrival{SignedIn: &SignedIn{p.Name, p.Grants.Administrator, made.Token, made.Record.Expires}}, nil
 }
 
-// vouched returns the person whom the issuer identified, after the browser has returned.
+// vouched returns the person whom the issuer identified when the browser returned.
 func (d *Actions) vouched(ctx context.Context, issuer Issuer, back url.Values, ask oidc.Ask) (*people.Person, error) {
 	if err := d.app.People.Fresh(); err != nil {
 		return nil, err

@@ -13,8 +13,8 @@ import (
 // lasts is how long a change continues after its client has disconnected.
 const lasts = 30 * time.Second
 
-// did makes a change, and records the result in the audit. If the client disconnects in between, the change is still
-// completed, and the audit has its real result.
+// did makes a change, and records the result in the audit. If the client disconnects during the change, did still completes the change and records
+// its real result.
 func (d *Actions) did(ctx context.Context, rule string, t rules.Thing, detail map[string]string, act func(context.Context) error) error {
 	ctx, cancel := lasting(ctx)
 	defer cancel()
@@ -25,10 +25,10 @@ func (d *Actions) did(ctx context.Context, rule string, t rules.Thing, detail ma
 	return d.audited(ctx, rule, t, detail, err)
 }
 
-// errNothing is returned by an action that succeeded without a change. The audit has no record of such an action.
+// errNothing is returned by an action that succeeded without a change. The audit gets no record of such an action.
 var errNothing = errors.New("nothing changed")
 
-// lasting returns a context that ends some time after the context of a request.
+// lasting returns a context that ends 30 seconds after the context of a request has ended.
 func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -46,8 +46,8 @@ func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// keep stops a job that was created while its owner was removed or disabled. When a person is removed, the person's existing jobs are stopped; keep
-// stops jobs that are created after the removal.
+// keep stops a job if its owner was removed or disabled while the job was created. The removal of a person stops only the jobs that exist at that
+// time.
 func (s *App) keep(ctx context.Context, owner *people.Person, name string) error {
 	if owner == nil {
 		return nil

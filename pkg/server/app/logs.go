@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Log names one log of one attempt of a task. Links contain it, and the length of a link is bounded, so its JSON names are short.
+// Log identifies one log of one attempt of a task. It is part of links. Because the length of a link is bounded, its JSON names are short.
 type Log struct {
 	User        string `json:"u"`
 	Name        string `json:"n"`
@@ -35,19 +35,19 @@ type Log struct {
 const (
 	// linkLife is how long a link to a log is valid.
 	linkLife = 10 * time.Minute
-	// tailBytes is the size of the end of a log; clients show this size above the text. tailLines bounds the lines that are read for the end of a
-	// log.
+	// tailBytes is the size of the end of a log that is sent; clients show this size above the text. tailLines bounds the number of lines that are
+	// read for the end.
 	tailBytes = 16 << 10
 	tailLines = 4096
 )
 
-// NoLog returns the error for an attempt of a task that has no log.
+// NoLog returns the error for an attempt of a task that has no log. why is its message.
 func NoLog(why string) error {
 	return &wire.Error{Status: http.StatusNotFound, Code: CodeNoLog, Message: why}
 }
 
-// TaskLogs returns the logs of an attempt of a task, by the names that clients know: "all", and "stdout" and "stderr" if the
-// streams are stored separately. Otherwise "stdout" has both. t is a task in d, which the caller has read.
+// TaskLogs returns the logs of an attempt of a task. Its keys are the names that clients know: "all", "stdout" and "stderr". If the streams aren't
+// stored separately, "stdout" contains both streams, and "stderr" is missing. t is a task of d, which the caller has read.
 func (j *Job) TaskLogs(ctx context.Context, d *job.Detail, attempt int32, t *job.Task) (map[string]Log, error) {
 	if err := j.decide("job.logs"); err != nil {
 		return nil, err
@@ -67,8 +67,8 @@ func (j *Job) TaskLogs(ctx context.Context, d *job.Detail, attempt int32, t *job
 	return out, nil
 }
 
-// LogLink returns a text that gives access to a log without a token, for a few minutes, as long as the token of the request is
-// valid and the caller may see the job.
+// LogLink returns a text that gives access to a log without a token. The access ends after a few minutes, or earlier if the token of the request
+// stops being valid or the caller may no longer see the job.
 func (j *Job) LogLink(ctx context.Context, l Log) (secret.String, error) {
 	if err := j.decide("job.logs"); err != nil {
 		return "", err
@@ -76,11 +76,10 @@ func (j *Job) LogLink(ctx context.Context, l Log) (secret.String, error) {
 	return j.actions.app.Tokens.Link(ctx, j.actions.caller.claims, token.UseLog, l, linkLife)
 }
 
-// ErrLink is the error for a link that isn't valid, for any reason. Clients request a new one when they see 403.
+// ErrLink is the error for a link that isn't valid, for any reason. Clients request a new link after a response with status 403.
 var ErrLink = &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: "The link is not valid, or no longer.", Remedy: "list the logs of the task again: the list has new links"}
 
-// Follow returns the caller for whom a link was made, with the rights of their token. A route that accepts links accepts them for one
-// purpose only.
+// Follow returns the caller who requested a link, with the rights of their token. A route that accepts links accepts only links for its own purpose.
 func (s *App) Follow(ctx context.Context, text string) (Caller, error) {
 	l := &Log{}
 	v, err := s.Tokens.Follow(ctx, token.UseLog, text, l)
@@ -93,7 +92,7 @@ func (s *App) Follow(ctx context.Context, text string) (Caller, error) {
 	return Caller{Subject: v.Subject, person: v.Person, claims: v.Claims, ended: v.Ended, log: l}, nil
 }
 
-// LinkedLog returns the log of the caller's link.
+// LinkedLog returns the log that the caller's link identifies, and its job.
 func (d *Actions) LinkedLog(ctx context.Context) (*Job, *Log, error) {
 	l := d.caller.log
 	if l == nil {
@@ -109,7 +108,7 @@ func (d *Actions) LinkedLog(ctx context.Context) (*Job, *Log, error) {
 	return j, l, nil
 }
 
-// LogText passes a log to give unchanged, line by line. It calls note with the reason if a part is missing.
+// LogText calls give with each line of a log, unchanged. If a part of the log is missing, it calls note with the reason.
 func (j *Job) LogText(ctx context.Context, l *Log, follow bool, note func(string), give func([]byte) error) error {
 	begun := false
 	var end *tail
@@ -139,7 +138,7 @@ func (j *Job) LogText(ctx context.Context, l *Log, follow bool, note func(string
 	return err
 }
 
-// missing returns the error for a log if no part of the log could be read.
+// missing returns the error for the client if no part of a log could be read.
 func missing(ctx context.Context, err error) error {
 	if _, told := errors.AsType[*wire.Error](err); told || ctx.Err() != nil || job.IsUnavailable(err) || errors.Is(err, rules.ErrForbidden) || errors.Is(err, rules.ErrGuest) {
 		return err
@@ -147,7 +146,7 @@ func missing(ctx context.Context, err error) error {
 	return NoLog("Its log can't be had: " + err.Error())
 }
 
-// tail keeps the last bytes.
+// tail keeps the end of a text, of which last returns at most tailBytes bytes.
 type tail struct{ b bytes.Buffer }
 
 func (t *tail) add(text []byte) {
@@ -162,7 +161,7 @@ func (t *tail) last() []byte {
 	return t.b.Bytes()
 }
 
-// ExitRules returns the meanings of exit codes, or nil if the caller may not read the job.
+// ExitRules returns the explanations of exit codes, or nil if the caller may not read the job.
 func (j *Job) ExitRules(ctx context.Context) *exits.Set {
 	if j.decide("job.read") != nil {
 		return nil
@@ -170,14 +169,14 @@ func (j *Job) ExitRules(ctx context.Context) *exits.Set {
 	return j.actions.app.Jobs.ExitRules(ctx)
 }
 
-// Codes of logs by position.
+// These are the codes of errors about positions in logs.
 const (
 	CodeNoLog       = "NoTaskLogError"
 	CodeNoPositions = "NoPositionsError"
 	CodeLogGone     = "LogGoneError"
 )
 
-// LogWindow reads a part of the log of a task by position.
+// LogWindow reads a part of a task's log, around a position.
 func (j *Job) LogWindow(ctx context.Context, sel logs.Selection, q logs.WindowQuery) (*logs.Window, error) {
 	if err := j.decide("job.logs"); err != nil {
 		return nil, err
@@ -186,7 +185,7 @@ func (j *Job) LogWindow(ctx context.Context, sel logs.Selection, q logs.WindowQu
 	return w, placeless(ctx, err)
 }
 
-// SearchLog searches a part of the log of a task.
+// SearchLog searches a part of a task's log.
 func (j *Job) SearchLog(ctx context.Context, sel logs.Selection, q logs.MatchQuery) (*logs.Matches, error) {
 	if err := j.decide("job.logs"); err != nil {
 		return nil, err
@@ -195,7 +194,8 @@ func (j *Job) SearchLog(ctx context.Context, sel logs.Selection, q logs.MatchQue
 	return m, placeless(ctx, err)
 }
 
-// FindLog returns the log of one attempt of a task: the attempt of a position, or the selected attempt.
+// FindLog returns the log of one attempt of a task. The attempt is the attempt of the position, or the selected attempt if the position contains no
+// attempt.
 func (j *Job) FindLog(ctx context.Context, sel logs.Selection, at logs.At) (*Log, error) {
 	if err := j.decide("job.logs"); err != nil {
 		return nil, err
@@ -207,7 +207,7 @@ func (j *Job) FindLog(ctx context.Context, sel logs.Selection, at logs.At) (*Log
 	return &Log{User: j.User(), Name: j.Name(), UID: j.job.UID, Attempt: attempt, Role: j.job.RoleObject(sel.Role), Index: sel.Task, TaskAttempt: taskAttempt}, nil
 }
 
-// placeless converts the errors of logs by position to responses.
+// placeless converts errors about positions in logs to responses.
 func placeless(ctx context.Context, err error) error {
 	e := &wire.Error{Message: fmt.Sprint(err), Remedy: hint.Of(err)}
 	switch {

@@ -15,11 +15,11 @@ import (
 	"github.com/openpai/paictl/pkg/status"
 )
 
-// usualSpan is the range of a report about a machine or a virtual cluster.
+// usualSpan is the default time range of a report about a machine or a virtual cluster.
 const usualSpan = 6 * time.Hour
 
-// Metrics returns how the job's tasks used their resources over time, or one of them: ROLE[INDEX] or ROLE/INDEX. The range is within the time of the job,
-// because a later job of the same name has pods of the same names.
+// Metrics returns how the tasks of the job used their resources over time. task selects one task, as ROLE[INDEX] or ROLE/INDEX; "" selects all
+// tasks. The report is limited to the time of the job, because the pods of a later job with the same name have the same names.
 func (j *Job) Metrics(ctx context.Context, task string, w metrics.Window) (*metrics.Report, error) {
 	if err := j.decide("job.read"); err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (j *Job) Metrics(ctx context.Context, task string, w metrics.Window) (*metr
 	return j.actions.app.Metrics.Read(ctx, metrics.OfJob(j.job.Object, roles, index).Since(begin), r)
 }
 
-// tasksOf returns the role and the index of a task, or all roles and -1.
+// tasksOf returns the role and the index of a task. For the task "", it returns all roles and the index -1.
 func (j *Job) tasksOf(task string) (roles []metrics.Role, index int32, err error) {
 	var names []string
 	for _, r := range j.job.Roles {
@@ -66,7 +66,8 @@ func (j *Job) tasksOf(task string) (roles []metrics.Role, index int32, err error
 	return roles[at : at+1], index, nil
 }
 
-// MachineMetrics returns how a machine used its resources over time. Only callers who see the whole state of the cluster see its file systems.
+// MachineMetrics returns how a machine used its resources over time. The report includes the file systems only for callers who may see the whole
+// state of the cluster.
 func (d *Actions) MachineMetrics(ctx context.Context, name string, w metrics.Window) (*metrics.Report, error) {
 	c, err := d.Status(ctx, []string{status.PartMachines})
 	if err != nil {
@@ -78,7 +79,7 @@ func (d *Actions) MachineMetrics(ctx context.Context, name string, w metrics.Win
 	return d.metrics(ctx, metrics.OfMachine(name, rules.Class("kube.read", &d.caller.Subject) == nil), w)
 }
 
-// VirtualClusterMetrics returns the GPUs and the queue of a virtual cluster over time, for callers who may use it.
+// VirtualClusterMetrics returns the GPUs and the queue of a virtual cluster over time. Only callers who may use the virtual cluster get them.
 func (d *Actions) VirtualClusterMetrics(ctx context.Context, name string, w metrics.Window) (*metrics.Report, error) {
 	all, _, err := d.VirtualClusters(ctx)
 	if err != nil {

@@ -21,15 +21,15 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Notifications are a person's choices of notices, and the channels that the cluster has.
+// Notifications holds a person's choices of notices, and the ways in which the cluster can send notices.
 type Notifications struct {
 	User, Email string
-	// Chosen reports whether the person has chosen. Choices are the choices in effect, without the required kinds.
+	// Chosen reports whether the person has made choices. Choices holds the choices in effect, without the required kinds of notices.
 	Chosen  bool
 	Choices v1.Notifications
-	// Offer is nil if the cluster doesn't send notices.
+	// Offer describes how the cluster sends notices; nil if the cluster doesn't send notices.
 	Offer *actionsv1.Offer
-	// MailTest and WebhookTest are the results of the latest test message; empty if none was sent there.
+	// MailTest and WebhookTest are the results of the latest test messages. A result is empty if no test message was sent that way.
 	MailTest, WebhookTest notify.TestResult
 }
 
@@ -46,23 +46,23 @@ func (n *Notifications) Required() (out []v1.NoticeEvent) {
 	return out
 }
 
-// Webhook is a person's own webhook.
+// Webhook is the webhook of a person.
 type Webhook = people.Webhook
 
-// NotificationsChange replaces a person's choices.
+// NotificationsChange holds the new choices of a person.
 type NotificationsChange struct {
 	Events       []v1.NoticeEvent
 	WaitMinutes  int32
 	Mail         bool
 	WeeklyReport bool
-	// Webhook is a new webhook. If it is nil, KeepWebhook keeps the current one, whose type must be WebhookType unless
-	// that is empty.
+	// Webhook is a new webhook. If Webhook is nil, KeepWebhook keeps the current webhook; its type must then be WebhookType, unless WebhookType is
+	// empty.
 	Webhook     *Webhook
 	KeepWebhook bool
 	WebhookType string
 }
 
-// Notifications returns a person's choices of notices. People see their own, administrators everyone's.
+// Notifications returns a person's choices of notices. People may read their own choices, and administrators may read all choices.
 func (d *Actions) Notifications(ctx context.Context, name string) (*Notifications, error) {
 	if err := rules.Decide("notifications.read", &d.caller.Subject, person(name)); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (d *Actions) notifications(ctx context.Context, p *people.Person) (*Notific
 	return out, d.app.tested(ctx, out)
 }
 
-// tested reads the results of a person's latest test message.
+// tested reads the results of a person's latest test messages into n.
 func (s *App) tested(ctx context.Context, n *Notifications) error {
 	if n.Offer == nil || n.Choices.Test == nil {
 		return nil
@@ -111,7 +111,7 @@ func (s *App) tested(ctx context.Context, n *Notifications) error {
 	return nil
 }
 
-// offer reads how the cluster sends notices; nil if it doesn't.
+// offer returns how the cluster sends notices, or nil if the cluster doesn't send notices.
 func (s *App) offer(ctx context.Context) (*actionsv1.Offer, error) {
 	m, err := s.Jobs.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, actionsv1.OfferName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -127,7 +127,7 @@ func (s *App) offer(ctx context.Context) (*actionsv1.Offer, error) {
 	return out, nil
 }
 
-// SetNotifications replaces a person's choices of notices; nil restores the defaults.
+// SetNotifications replaces a person's choices of notices. If c is nil, it restores the defaults.
 func (d *Actions) SetNotifications(ctx context.Context, name string, c *NotificationsChange) (*Notifications, error) {
 	var made *people.Person
 	err := d.did(ctx, "notifications.change", person(name), map[string]string{"change": "notifications"}, func(ctx context.Context) (err error) {
@@ -163,7 +163,7 @@ func (d *Actions) SetNotifications(ctx context.Context, name string, c *Notifica
 	return d.notifications(ctx, made)
 }
 
-// apply returns the new choices.
+// apply returns the choices after the change.
 func (c *NotificationsChange) apply(was *v1.Notifications, now time.Time) (*v1.Notifications, error) {
 	next := &v1.Notifications{Events: c.Events, WaitMinutes: c.WaitMinutes, NoMail: !c.Mail, WeeklyReport: c.WeeklyReport}
 	before := v1.DefaultNotifications()
@@ -204,15 +204,15 @@ func (c *NotificationsChange) apply(was *v1.Notifications, now time.Time) (*v1.N
 	return next, nil
 }
 
-// testEvery is the shortest time between two test messages to a person.
+// testEvery is the shortest time between two test messages to the same person.
 const testEvery = time.Minute
 
-// recent reports whether a test message was requested so recently that the next one has to wait.
+// recent reports whether a test message was requested so recently that the person must wait before the next test message.
 func recent(test *metav1.Time, now time.Time) bool {
 	return test != nil && now.Sub(test.Time) < testEvery && now.Sub(test.Time) > -testEvery
 }
 
-// TestNotifications requests a test message to a person's mail address and webhook. Only people themselves can.
+// TestNotifications requests a test message to a person's mail address and webhook. People can request it only for themselves.
 func (d *Actions) TestNotifications(ctx context.Context, name string) (*Notifications, error) {
 	var made *people.Person
 	err := d.did(ctx, "notifications.change", person(name), map[string]string{"change": "test notifications"}, func(ctx context.Context) (err error) {
@@ -244,7 +244,7 @@ func (d *Actions) TestNotifications(ctx context.Context, name string) (*Notifica
 	return d.notifications(ctx, made)
 }
 
-// ReadNoticeEvents reads names of kinds of notices.
+// ReadNoticeEvents converts names to kinds of notices. It returns an error for an unknown name.
 func ReadNoticeEvents(names []string) ([]v1.NoticeEvent, error) {
 	out := []v1.NoticeEvent{}
 	for _, name := range names {

@@ -10,10 +10,10 @@ import (
 	"github.com/openpai/paictl/pkg/status"
 )
 
-// roomsTime bounds how long a check waits for the state of the machines.
+// roomsTime bounds how long a prediction waits for the state of the machines.
 const roomsTime = 5 * time.Second
 
-// Outlook returns the prediction for the job if it were submitted now. If it isn't known, the Outlook explains why.
+// Outlook predicts when the job would start if it were submitted now. If the start can't be predicted, the Outlook explains why.
 func (p *Prepared) Outlook(ctx context.Context) *job.Outlook {
 	d := p.actions
 	machines := rules.Class("vc.read", &d.caller.Subject) == nil
@@ -24,7 +24,8 @@ func (p *Prepared) Outlook(ctx context.Context) *job.Outlook {
 	return p.prepared.RoomOutlook(rooms, err, machines)
 }
 
-// outlookNames returns the names of other jobs that an outlook may have: none for a token that only submits.
+// outlookNames returns a function that returns the names of other jobs for an outlook. For a token that may only submit jobs, the function returns
+// no names.
 func (d *Actions) outlookNames() job.NameOf {
 	if rules.Class("job.read", &d.caller.Subject) != nil {
 		return func(string, string) string { return "" }
@@ -32,7 +33,7 @@ func (d *Actions) outlookNames() job.NameOf {
 	return d.nameOf
 }
 
-// rooms returns the free parts of the machines that run jobs.
+// rooms returns the free resources of the machines that run jobs.
 func (d *Actions) rooms(ctx context.Context) ([]job.Room, error) {
 	ctx, cancel := context.WithTimeout(ctx, roomsTime)
 	defer cancel()

@@ -11,8 +11,7 @@ func (d *Actions) MaySee(page string) error {
 	return rules.Decide("page.monitoring", &d.caller.Subject, rules.Thing{Kind: rules.KindPage, Page: page})
 }
 
-// ChangeBehind calls do to change something in another service, if the caller may do that. It records the request in
-// the audit.
+// ChangeBehind calls do, which changes something in the service of a page, if the caller may make such changes. It records the request in the audit.
 func (d *Actions) ChangeBehind(ctx context.Context, page, what string, do func() error) error {
 	thing := rules.Thing{Kind: rules.KindPage, Name: what, Page: rules.PageMonitoringWrite}
 	err := d.MaySee(page)
@@ -25,8 +24,7 @@ func (d *Actions) ChangeBehind(ctx context.Context, page, what string, do func()
 	return d.audited(ctx, "page.monitoring.write", thing, nil, err)
 }
 
-// SignInBehind calls do to sign in to the service of a page, if the caller may see the page. The service determines the
-// user.
+// SignInBehind calls do, which signs in to the service of a page, if the caller may see the page. The service determines the user.
 func (d *Actions) SignInBehind(ctx context.Context, page, what string, do func() error) error {
 	err := d.MaySee(page)
 	if err == nil {
@@ -35,7 +33,7 @@ func (d *Actions) SignInBehind(ctx context.Context, page, what string, do func()
 	return d.auditedAs(ctx, "sign-in", rules.Thing{Kind: rules.KindPage, Name: what}, nil, err)
 }
 
-// RefusedBehind records in the audit that the caller sent another service a request that isn't forwarded.
+// RefusedBehind records in the audit that a request of the caller to another service wasn't forwarded.
 func (d *Actions) RefusedBehind(ctx context.Context, what string, err error) error {
 	return d.audited(ctx, "page.monitoring.write", rules.Thing{Kind: rules.KindPage, Name: what}, nil, err)
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// relatives is a cluster with the jobs of vic, whose virtual cluster is speech: a live one that has the name train since an earlier one
-// ended, which is in the history.
+// relatives is a cluster with the jobs of vic, in the virtual cluster speech. An earlier job with the name train has ended and is in the history. A
+// later job with the same name is live.
 type relatives struct {
 	app       *App
 	asked     int
@@ -77,7 +77,7 @@ func (r *relatives) add(user, name, uid string, from *fv1.ClonedFrom) {
 	r.live[f.Name] = f
 }
 
-// as returns the actions of a person who sees the jobs of a virtual cluster, or only their own if sees is "".
+// as returns the operations of a person who may see the jobs of a virtual cluster, or only their own jobs if sees is "".
 func (r *relatives) as(name, sees string, scopes ...rules.Scope) *Actions {
 	s := rules.Subject{Name: name, Token: rules.Token{Application: len(scopes) > 0, Scopes: scopes}}
 	if sees != "" {

@@ -24,7 +24,7 @@ type Me struct {
 	Grants                   rules.Grants
 	Token                    rules.Token
 	Expires                  *time.Time
-	// Claims are the claims of the token, as OpenPAI's clients read them.
+	// Claims holds the claims of the token in the form that OpenPAI's clients read.
 	Claims token.Claims
 }
 
@@ -44,11 +44,11 @@ func (d *Actions) WhoAmI() (*Me, error) {
 	return me, nil
 }
 
-// existingTime limits how long a response about a person waits for the names of existing virtual clusters and storages.
+// existingTime bounds how long a response about a person waits for the names of existing virtual clusters and storages.
 const existingTime = 3 * time.Second
 
 // Existing returns a function that removes virtual clusters and storages that don't exist from grants. If the cluster doesn't respond, the function
-// keeps all names.
+// removes no names.
 func (d *Actions) Existing(ctx context.Context) func(rules.Grants) rules.Grants {
 	known := sync.OnceValue(func() *people.Known {
 		ctx, cancel := context.WithTimeout(ctx, existingTime)
@@ -67,7 +67,7 @@ func (d *Actions) Existing(ctx context.Context) func(rules.Grants) rules.Grants 
 	}
 }
 
-// SignedIn is a person who has just signed in, with a new token.
+// SignedIn describes a person who has just signed in, with a new token.
 type SignedIn struct {
 	Name          string
 	Administrator bool
@@ -75,13 +75,14 @@ type SignedIn struct {
 	Expires       time.Time
 }
 
-// Limits of the lifetime of a token of a sign-in, as in OpenPAI.
+// These constants bound the lifetime of a sign-in's token, as in OpenPAI.
 const (
 	MinLife = time.Minute
 	MaxLife = 7 * 24 * time.Hour
 )
 
-// SignIn checks a password and creates a token of the kind that browsers and OpenPAI's clients store. life is 0 for the default.
+// SignIn checks a password and creates a token of the kind that browsers and OpenPAI's clients store. If life is 0, the token gets the default
+// lifetime.
 func (d *Actions) SignIn(ctx context.Context, name string, password secret.String, life time.Duration, client string) (*SignedIn, error) {
 	p, err := d.admit(ctx, name, password)
 	if err != nil {
@@ -97,7 +98,7 @@ func (d *Actions) SignIn(ctx context.Context, name string, password secret.Strin
 	return &SignedIn{p.Name, p.Grants.Administrator, made.Token, made.Record.Expires}, nil
 }
 
-// admit checks a password, and records in the audit who signed in, or which name was tried.
+// admit checks a password and returns the person. It records in the audit who signed in, or which name was tried.
 func (d *Actions) admit(ctx context.Context, name string, password secret.String) (*people.Person, error) {
 	if !d.SignInMethods().Password {
 		return nil, &rules.ForbiddenError{Why: "this cluster has no sign-in by password"}
@@ -111,7 +112,7 @@ func (d *Actions) admit(ctx context.Context, name string, password secret.String
 		thing.Owner = p.Name
 		d.caller.Subject, d.caller.person = p.Subject(rules.Token{}), p
 	}
-	// The audit must not contain a password that a person typed into the field of the name.
+	// A person may have typed a password into the name field, and the audit must not contain a password.
 	detail := map[string]string{"way": "password"}
 	if err == nil && p.Via != "" {
 		detail["provider"] = p.Via
@@ -124,10 +125,10 @@ func (d *Actions) admit(ctx context.Context, name string, password secret.String
 	return p, d.auditedAs(ctx, "sign-in", thing, detail, err)
 }
 
-// maxName is the maximum length of a name.
+// maxName is the maximum length of a person's name.
 const maxName = 63
 
-// Session checks a password and begins a session of the kind that paictl uses.
+// Session checks a password and begins a session like the sessions of paictl, with an access token and a refresh token.
 func (d *Actions) Session(ctx context.Context, name string, password secret.String, client string) (*token.Pair, error) {
 	p, err := d.admit(ctx, name, password)
 	if err != nil {
@@ -136,7 +137,7 @@ func (d *Actions) Session(ctx context.Context, name string, password secret.Stri
 	return d.app.Tokens.Session(ctx, p, token.New{Client: client, Address: d.origin.Address})
 }
 
-// Refresh returns the next tokens of a session.
+// Refresh exchanges a refresh token for the next tokens of its session. It records in the audit if the refresh token was used before.
 func (d *Actions) Refresh(ctx context.Context, refresh secret.String, client string) (*token.Pair, error) {
 	pair, err := d.app.Tokens.Refresh(ctx, refresh, token.New{Client: client, Address: d.origin.Address})
 	if reused, ok := errors.AsType[*token.ReusedError](err); ok {
@@ -154,7 +155,7 @@ func (d *Actions) EndSession(ctx context.Context, refresh secret.String) error {
 	return d.auditedAs(ctx, "sign-out", rules.Thing{Kind: rules.KindToken}, nil, err)
 }
 
-// Logout revokes the token that came with the request.
+// Logout revokes the token of the request.
 func (d *Actions) Logout(ctx context.Context) error {
 	if err := rules.Class("token.own", &d.caller.Subject); err != nil {
 		return err
@@ -163,12 +164,12 @@ func (d *Actions) Logout(ctx context.Context) error {
 	return d.auditedAs(ctx, "sign-out", rules.Thing{Kind: rules.KindToken, Owner: d.caller.Name}, nil, err)
 }
 
-// EndLast ends the caller's session, if they have one, because their browser begins another one.
+// EndLast ends the session of the request's token, if the request has a token, because the browser begins another session.
 func (d *Actions) EndLast(ctx context.Context) error {
 	if d.caller.text == "" {
 		return nil
 	}
-	// The caller is already the new user, and the token still belongs to the last session.
+	// The caller is already the new user, but the token belongs to the earlier session. So the owner of the token isn't checked.
 	err := d.app.Tokens.Revoke(ctx, "", d.caller.text)
 	if errors.Is(err, token.ErrNone) {
 		return nil
@@ -176,7 +177,7 @@ func (d *Actions) EndLast(ctx context.Context) error {
 	return d.auditedAs(ctx, "sign-out", rules.Thing{Kind: rules.KindToken, Owner: d.caller.claims.Username}, nil, err)
 }
 
-// Tokens returns the records of the caller's tokens, newest first.
+// Tokens returns the records of the caller's tokens, the newest first.
 func (d *Actions) Tokens() ([]token.Record, error) {
 	if err := rules.Decide("token.own", &d.caller.Subject, rules.Thing{Kind: rules.KindToken, Owner: d.caller.Name}); err != nil {
 		return nil, err
@@ -184,7 +185,7 @@ func (d *Actions) Tokens() ([]token.Record, error) {
 	return d.app.Tokens.Of(d.caller.Name), nil
 }
 
-// TokensOf returns the records of another person's tokens, or of all people's if name is empty.
+// TokensOf returns the records of another person's tokens, or of all tokens if name is empty.
 func (d *Actions) TokensOf(name string) ([]token.Record, error) {
 	if err := rules.Class("token.manage", &d.caller.Subject); err != nil {
 		return nil, err
@@ -207,10 +208,10 @@ func (d *Actions) RotateKeys(ctx context.Context, revoke bool) error {
 	})
 }
 
-// Handle returns the handle of a token, which can only be used to revoke it.
+// Handle returns the handle of a token. A handle can only be used to revoke its token.
 func Handle(r token.Record) string { return token.Handle(r) }
 
-// NewToken describes an application token to create.
+// NewToken describes an application token that is to be created.
 type NewToken struct {
 	Label  string
 	Scopes []string
@@ -218,7 +219,7 @@ type NewToken struct {
 	Client string
 }
 
-// NewToken creates an application token for the caller. It is shown once.
+// NewToken creates an application token for the caller. The text of the token can't be read again later.
 func (d *Actions) NewToken(ctx context.Context, n NewToken) (*token.Issued, error) {
 	thing := rules.Thing{Kind: rules.KindToken, Owner: d.caller.Name}
 	if err := rules.Decide("token.own", &d.caller.Subject, thing); err != nil {
@@ -245,7 +246,7 @@ func (d *Actions) NewToken(ctx context.Context, n NewToken) (*token.Issued, erro
 
 const maxLabel = 200
 
-// mayHave returns an error if the person for whom an operator creates a token couldn't use it.
+// mayHave returns an error if the person for whom an operator creates a token couldn't use the token.
 func (d *Actions) mayHave(scopes []rules.Scope) error {
 	p, err := d.app.People.Person(d.caller.Name)
 	switch {

@@ -5,16 +5,17 @@ import (
 	"time"
 )
 
-// polls records when waiting programs last polled.
+// polls records when each waiting program last polled.
 type polls struct {
 	mu   sync.Mutex
 	last map[string]time.Time
 }
 
-// tooSoon is a little less than the interval that programs get, because clocks and transmission times vary.
+// tooSoon is the shortest accepted time between two polls. It is a little shorter than the interval that programs are asked to keep, because clocks
+// and transmission times vary.
 const tooSoon = deviceInterval - time.Second
 
-// fast reports whether a program polls again too soon.
+// fast reports whether a program has polled again too soon. It records the poll.
 func (p *polls) fast(id string, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

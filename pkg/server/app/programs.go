@@ -22,7 +22,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Keys of the values that are stored for a sign-in of a program.
+// These are the keys of the values that are stored for the sign-in of a program.
 const (
 	valueUser      = "uid"
 	valueSessions  = "sessions"
@@ -37,7 +37,7 @@ const (
 	valueBegan     = "began"
 )
 
-// Lifetimes of codes, and limits of their number.
+// These constants are the lifetimes of codes, and the limits of their number.
 const (
 	codeTime    = time.Minute
 	deviceTime  = 10 * time.Minute
@@ -46,7 +46,7 @@ const (
 	mostNetwork = 50
 )
 
-// Program is a program on the browser's machine that requests a session, as RFC 8252 describes.
+// Program is a program on the browser's machine that requests a session as RFC 8252 describes.
 type Program struct {
 	Redirect  string `json:"redirect"`
 	State     string `json:"state"`
@@ -57,14 +57,14 @@ type Program struct {
 // challenge is the format of a PKCE challenge of method S256.
 var challenge = regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`)
 
-// maxState bounds the length of the state that is returned to a program.
+// maxState bounds the length of a program's state, which is returned to the program.
 const maxState = 512
 
 // maxPage bounds the length of a program's address.
 const maxPage = 1024
 
-// loopback reports whether an address is on the browser's own machine, where RFC 8252 lets programs wait. It accepts no names,
-// which could lead to another machine.
+// loopback reports whether an address is an HTTP address of the browser's own machine, at which RFC 8252 lets programs wait. It accepts only IP
+// addresses, because a name could lead to another machine.
 func loopback(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || len(address) > maxPage || u.Scheme != "http" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Opaque != "" || strings.ContainsAny(address, "\\\r\n\t ") {
@@ -74,7 +74,7 @@ func loopback(address string) bool {
 	return err == nil && port > 0 && port < 1<<16 && (u.Hostname() == "127.0.0.1" || u.Hostname() == "::1")
 }
 
-// check returns an error for a program that must not get a session.
+// check returns an error if the program must not get a session.
 func (p *Program) check() error {
 	switch {
 	case !loopback(p.Redirect):
@@ -87,8 +87,8 @@ func (p *Program) check() error {
 	return nil
 }
 
-// signInProgram signs in a program that waits at a loopback address. It returns the address for the browser, with a code that is
-// valid for one use and one minute.
+// signInProgram signs in a program that waits at a loopback address. It returns the address for the browser, with a code that can be used once
+// within a minute.
 func (d *Actions) signInProgram(ctx context.Context, of *people.Person, p *Program) (address string, err error) {
 	code := rand.Text() + rand.Text()
 	values := valuesOf(of)
@@ -106,12 +106,12 @@ func (d *Actions) signInProgram(ctx context.Context, of *people.Person, p *Progr
 	return u.String(), nil
 }
 
-// valuesOf returns the values that are stored about a person, for a session that begins later.
+// valuesOf returns the values about a person that are stored for a session that begins later.
 func valuesOf(p *people.Person) map[string]string {
 	return map[string]string{valueUser: string(p.UID), valueSessions: strconv.FormatInt(p.Sessions, 10), valueVia: p.Via}
 }
 
-// begin begins a session of the person in valuesOf's values, unless their sessions have ended since.
+// begin begins a session of the person whom valuesOf has stored, unless the person's sessions have been ended in between.
 func (d *Actions) begin(ctx context.Context, t *onetime.Thing, client string) (*token.Pair, error) {
 	p, err := d.app.People.ByUID(types.UID(t.Values[valueUser]))
 	sessions, wrong := strconv.ParseInt(t.Values[valueSessions], 10, 64)
@@ -123,8 +123,8 @@ func (d *Actions) begin(ctx context.Context, t *onetime.Thing, client string) (*
 	return d.app.Tokens.Session(ctx, &signed, token.New{Client: client, Address: d.origin.Address})
 }
 
-// Redeem returns a program's session for the code that the browser brought. An attempt with a wrong verifier or redirect uses up
-// the code.
+// Redeem exchanges the code that the browser brought for a session. A code can be used only once, even if the attempt fails because of a wrong
+// verifier or redirect.
 func (d *Actions) Redeem(ctx context.Context, code secret.String, verifier, redirect, client string) (*token.Pair, error) {
 	if err := d.app.People.Fresh(); err != nil {
 		return nil, err

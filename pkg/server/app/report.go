@@ -10,10 +10,10 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// maxReport is the longest time of a report.
+// maxReport is the longest time range of a report.
 const maxReport = 31 * 24 * time.Hour
 
-// Report sums up how GPUs were allocated, used and lost. People get their own figures, and administrators get everyone's figures.
+// Report sums up how GPUs were allocated, used and lost. It returns the figures of one person to that person, and all figures to administrators.
 func (d *Actions) Report(ctx context.Context, q report.Query) (*report.Report, error) {
 	if q.User == "" && !d.caller.Grants.Administrator {
 		q.User = d.caller.Name

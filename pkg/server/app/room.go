@@ -11,28 +11,27 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Most limits the unfinished jobs of one person, and their tasks; zero means no limit. All jobs share one namespace, and the API
-// server and the controller hold each task in memory.
+// Most limits the unfinished jobs of one person, and the tasks of these jobs; zero means no limit. The limits exist because all jobs share one
+// namespace, and the API server and the controller hold each task in memory.
 type Most struct{ Jobs, Tasks int }
 
-// awaitTime bounds how long a change waits until lists show it.
+// awaitTime bounds how long a change waits until lists show the change.
 const awaitTime = 2 * time.Second
 
-// room counts the jobs and tasks that requests in progress add, until lists have them. It doesn't know requests to
-// other servers.
+// room counts the jobs and tasks that requests in progress add, until lists contain them. It doesn't count requests to other servers.
 type room struct {
 	mu     sync.Mutex
 	adding map[string]Most // by person
 }
 
-// added holds the jobs and tasks of one request in progress.
+// added holds the jobs and tasks that one request in progress adds.
 type added struct {
 	app  *App
 	user string
 	more Most
 }
 
-// add returns an error if more jobs and tasks would exceed a person's limit. Otherwise it counts them until done.
+// add returns an error if more jobs and tasks would exceed a person's limit. Otherwise it counts them until done is called.
 func (a *added) add(s *App, user string, more Most) error {
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()
@@ -55,7 +54,7 @@ func (a *added) add(s *App, user string, more Most) error {
 	return nil
 }
 
-// done stops counting these jobs and tasks.
+// done stops counting the jobs and tasks that add has counted.
 func (a *added) done() {
 	if a.app == nil {
 		return
@@ -77,5 +76,5 @@ func (s *App) await(ctx context.Context, framework string, changed func(listing.
 	s.Lister.Await(ctx, framework, changed)
 }
 
-// unfinished reports whether a job of a list hasn't ended.
+// unfinished reports whether the job of a row hasn't ended.
 func unfinished(r listing.Row) bool { return !listing.Phase(r.State).Done() }

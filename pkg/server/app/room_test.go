@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// busy holds a person with unfinished jobs.
+// busy is a Lister for a person with unfinished jobs.
 type busy struct{ Lister }
 
 func (busy) Unfinished(user string) (jobs, tasks int) {

@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/state"
 )
 
-// Services returns the state of the platform's services, for administrators.
+// Services returns the state of the platform's services. Only administrators may call it.
 func (d *Actions) Services(ctx context.Context) (*state.Report, error) {
 	if err := rules.Class("kube.read", &d.caller.Subject); err != nil {
 		return nil, err

@@ -14,14 +14,14 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Silence suppresses the notifications of alerts for a time.
+// Silence suppresses the notifications about alerts for a time.
 type Silence struct {
 	alerts.Silence
-	// Alerts is the number of firing alerts that it silences.
+	// Alerts is the number of firing alerts that the silence suppresses.
 	Alerts int
 }
 
-// NewSilence is a silence that a person makes.
+// NewSilence describes a silence that a person wants to create.
 type NewSilence struct {
 	Matchers []alerts.Matcher
 	For      time.Duration
@@ -29,10 +29,10 @@ type NewSilence struct {
 }
 
 const (
-	// minSilence and maxSilence bound the time of a silence, so that none is forgotten for years.
+	// minSilence and maxSilence bound the duration of a silence, so that people don't forget a silence for years.
 	minSilence = time.Minute
 	maxSilence = 90 * 24 * time.Hour
-	// maxMatchers bounds the matchers of a silence, maxMatcher their texts, in bytes.
+	// maxMatchers bounds the number of a silence's matchers. maxMatcher bounds each of their texts, in bytes.
 	maxMatchers = 32
 	maxMatcher  = 1024
 )
@@ -71,7 +71,7 @@ func (n *NewSilence) check() error {
 	return checkActionReason(n.Reason, maxActionReason)
 }
 
-// Silences lists the silences that are active or pending, for administrators.
+// Silences returns the active and pending silences. Only administrators may call it.
 func (d *Actions) Silences(ctx context.Context) ([]Silence, error) {
 	if err := rules.Class("silence.read", &d.caller.Subject); err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (d *Actions) Silences(ctx context.Context) ([]Silence, error) {
 	return out, nil
 }
 
-// Silence silences alerts, in the name of the caller.
+// Silence creates a silence in the name of the caller.
 func (d *Actions) Silence(ctx context.Context, n NewSilence) (made *Silence, err error) {
 	thing := rules.Thing{Kind: rules.KindSilence}
 	detail := map[string]string{"matchers": wire.Shown(matchersText(n.Matchers)), "for": n.For.String(), "reason": wire.Shown(n.Reason)}
@@ -134,7 +134,7 @@ func (d *Actions) Silence(ctx context.Context, n NewSilence) (made *Silence, err
 	return made, err
 }
 
-// EndSilence ends a silence. If it has already ended, nothing changes.
+// EndSilence ends a silence. It changes nothing if the silence has already ended.
 func (d *Actions) EndSilence(ctx context.Context, id string) (ended *Silence, err error) {
 	detail := map[string]string{}
 	err = d.did(ctx, "silence.end", rules.Thing{Kind: rules.KindSilence, Name: wire.Shown(id)}, detail, func(ctx context.Context) error {
@@ -159,7 +159,7 @@ func (d *Actions) EndSilence(ctx context.Context, id string) (ended *Silence, er
 	return ended, err
 }
 
-// matchersText formats matchers as Alertmanager does.
+// matchersText formats matchers in the syntax of Alertmanager.
 func matchersText(all []alerts.Matcher) string {
 	var out []string
 	for i := range all {
@@ -170,7 +170,7 @@ func matchersText(all []alerts.Matcher) string {
 	return strings.Join(out, ", ")
 }
 
-// silenceError explains an error of Alertmanager about a silence.
+// silenceError converts an error of Alertmanager about a silence to an error for the caller.
 func silenceError(id string, err error) error {
 	if invalid, is := errors.AsType[*alerts.InvalidError](err); is {
 		return wire.Bad(invalid.Error())

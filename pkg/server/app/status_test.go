@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/status/statustest"
 )
 
-// models is a source of states. It gives each state after the earlier state was shown.
+// models is a source of states. It returns each state after the previous state has been shown.
 type models []*status.Cluster
 
 func (m models) Read(context.Context) (*status.Cluster, error) { return m[0], nil }
@@ -45,14 +45,14 @@ func (s *shown) Whole(c *status.Cluster) error { return s.add(c.Name) }
 func (s *shown) Changed(*status.Delta) error   { return s.add("") }
 func (s *shown) Alive() error                  { return nil }
 
-// later returns a copy with another name.
+// later returns a later state that differs only in its name and time.
 func later(c *status.Cluster, name string) *status.Cluster {
 	out := *c
 	out.Name, out.At = name, c.At.Add(time.Second)
 	return &out
 }
 
-// An operator has a kubeconfig, and is not a person whose grants change.
+// An operator has a kubeconfig, and isn't a person whose grants can change.
 func TestAnOperatorWatchesTheStatus(t *testing.T) {
 	s, _, _, _ := shopOf(t)
 	first := statustest.Cluster(statustest.Small())
@@ -68,7 +68,7 @@ func TestAnOperatorWatchesTheStatus(t *testing.T) {
 	}
 }
 
-// A difference doesn't have the name of the cluster and the version of Kubernetes.
+// A Delta contains neither the name of the cluster nor the version of Kubernetes.
 func TestAWatcherOfTheStatusGetsTheNewNameOfTheCluster(t *testing.T) {
 	s, _, _, _ := shopOf(t)
 	first := statustest.Cluster(statustest.Small())

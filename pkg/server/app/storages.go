@@ -13,9 +13,9 @@ import (
 // Storage is a storage that a caller may see.
 type Storage struct {
 	job.Storage
-	// Default reports whether jobs that request their user's default storages get it.
+	// Default reports whether jobs that request the default storages of their user get this storage.
 	Default bool
-	// Credentials are only set if they were requested and are allowed; otherwise Note explains why they aren't.
+	// Credentials is set only if the credentials were requested and the caller may read them. Otherwise Note explains why they are missing.
 	Credentials map[string]string
 	Note        string
 }
@@ -24,7 +24,8 @@ func storage(name string) rules.Thing {
 	return rules.Thing{Kind: rules.KindStorage, Name: name, Storage: name}
 }
 
-// Storages returns the storages that are granted to the caller, by name; with all, an administrator gets every storage.
+// Storages returns the storages that are granted to the caller, sorted by name. If all is true, it returns all storages, and the caller must be an
+// administrator.
 func (d *Actions) Storages(ctx context.Context, all bool) ([]Storage, error) {
 	rule := "storage.list"
 	if all {
@@ -46,8 +47,8 @@ func (d *Actions) Storages(ctx context.Context, all bool) ([]Storage, error) {
 	return out, nil
 }
 
-// Storage returns one storage. secrets requests its credentials; a token whose purpose is to read them gets them without a
-// request.
+// Storage returns one storage. If secrets is true, it includes the credentials. A token that was created to read credentials gets them even without
+// secrets.
 func (d *Actions) Storage(ctx context.Context, name string, secrets bool) (*Storage, error) {
 	if err := rules.Decide("storage.list", &d.caller.Subject, storage(name)); err != nil {
 		return nil, err
@@ -72,8 +73,8 @@ func (d *Actions) Storage(ctx context.Context, name string, secrets bool) (*Stor
 	return out, nil
 }
 
-// credentials returns the credentials of a storage. They give write access to the whole share, so users who may only read it, or
-// use a part of it, can't get them. Administrators get them on request.
+// credentials returns the credentials of a storage. They give write access to the whole share. Users who may only read the share, or use a part of
+// it, therefore can't get them. Administrators get them on request.
 func (d *Actions) credentials(ctx context.Context, s *job.Storage, asked bool) (found map[string]string, note string, err error) {
 	if !asked || !d.caller.Grants.Administrator {
 		switch {
@@ -86,7 +87,7 @@ func (d *Actions) credentials(ctx context.Context, s *job.Storage, asked bool) (
 	return d.app.Jobs.Credentials(ctx, s)
 }
 
-// defaultStorages returns the first storage of each of a person's groups.
+// defaultStorages returns the names of a person's default storages: the first storage of each of their groups.
 func (s *App) defaultStorages(who *rules.Subject) map[string]bool {
 	out := map[string]bool{}
 	for _, name := range who.Groups {

@@ -17,17 +17,16 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Request is a job file that the caller wants to submit. It doesn't name the job's owner.
+// Request contains a job file that the caller wants to submit. The job's owner isn't part of it.
 type Request struct {
-	// File is the name of the file in findings.
+	// File is the name of the file that findings mention.
 	File, Text string
-	// Group is one of the caller's groups, whose quota the job counts against; "" means the first that grants the virtual
-	// cluster.
+	// Group is the group of the caller whose quota the job counts against. "" selects the first group that grants the virtual cluster.
 	Group string
 	Code  *job.Code
-	// ClonedFrom is the job that this one was cloned from, or nil.
+	// ClonedFrom is the job that this job was cloned from, or nil.
 	ClonedFrom *ClonedFrom
-	// DryRun is set if nothing is submitted. The audit doesn't record a refusal then.
+	// DryRun is set if nothing is to be submitted. A refused dry run isn't recorded in the audit.
 	DryRun bool
 }
 
@@ -38,17 +37,17 @@ type Prepared struct {
 	request  Request
 	thing    rules.Thing
 	parent   *fv1.ClonedFrom
-	// Findings are warnings.
+	// Findings holds the warnings about the job file.
 	Findings strictyaml.Findings
-	// CodeURL is where tasks fetch code; "" if the cluster doesn't take code.
+	// CodeURL is the address from which tasks fetch code; "" if the cluster doesn't accept code.
 	CodeURL string
 }
 
 // Summary returns the job's name and the resources that it requests.
 func (p *Prepared) Summary() job.Summary { return p.prepared.Summary }
 
-// Prepare reads a job file and builds its objects, from complete facts: if a fact is unknown, it fails. Then it decides on these objects; exactly
-// these objects run. It returns findings that are errors as the error.
+// Prepare reads a job file and builds the job's objects. It returns an error if a fact about the cluster is unknown. Then it checks the rules with
+// the objects that it has built, and Submit creates exactly these objects. If findings are errors, it returns them as the error.
 func (d *Actions) Prepare(ctx context.Context, r Request) (*Prepared, error) {
 	p, err := d.prepare(ctx, r)
 	if err != nil && !r.DryRun {
@@ -68,8 +67,8 @@ func (d *Actions) prepare(ctx context.Context, r Request) (*Prepared, error) {
 	if len(found.Errors()) > 0 {
 		return nil, found
 	}
-	// The rules decide on the built objects below. They decide here, too, so that an error doesn't reveal a virtual cluster that
-	// isn't granted.
+	// The rules are checked with the built objects below. They are also checked here, so that an error doesn't reveal a virtual cluster that isn't
+	// granted to the caller.
 	if err := rules.Decide("job.submit", &d.caller.Subject, rules.Thing{Kind: rules.KindJob, Owner: d.caller.Name, VC: parsed.VirtualCluster}); err != nil {
 		return nil, err
 	}
@@ -116,13 +115,13 @@ func (d *Actions) prepare(ctx context.Context, r Request) (*Prepared, error) {
 	return &Prepared{actions: d, prepared: out, request: r, thing: thing, parent: parent, Findings: found, CodeURL: facts.Configuration.CodeURL}, nil
 }
 
-// submission returns the resources of a job, for the rules.
+// submission returns the Submission of a job's resources, for the rules.
 func submission(u job.Use, vc string) rules.Submission {
 	return rules.Submission{VCs: []string{vc}, Priority: u.Priority, HostNetwork: u.HostNetwork, Storages: u.Storages, Group: u.Group}
 }
 
-// group returns the group whose quota a job counts against: one of the caller's groups that grants the virtual cluster, so that
-// users can't choose a group only for its quota.
+// group returns the group whose quota a job counts against. It returns only groups of the caller that grant the virtual cluster, so that users can't
+// choose a group only for its quota.
 func (d *Actions) group(asked, vc string) (string, error) {
 	if d.caller.Operator {
 		return asked, nil
@@ -176,18 +175,18 @@ func (s *App) factsFor(ctx context.Context, who *rules.Subject) (*job.Facts, err
 	return f, nil
 }
 
-// SubmitOptions are the options of a submission.
+// SubmitOptions holds the options of a submission.
 type SubmitOptions struct {
 	DryRun, Replace, SkipEnded bool
 	After, Planned             []string
-	// Key identifies a submission that is sent again because its response was lost.
+	// Key identifies a submission, so that the caller can repeat the submission if its response is lost.
 	Key string
 }
 
-// submissionKey is the format of the key of a submission.
+// submissionKey matches valid keys of submissions.
 var submissionKey = regexp.MustCompile(`^[A-Za-z0-9._-]{8,64}$`)
 
-// Submit creates the job. The jobs in After must be jobs that the caller sees.
+// Submit creates the job. The caller must be able to see the jobs in After.
 func (p *Prepared) Submit(ctx context.Context, o SubmitOptions) (outcome job.Outcome, err error) {
 	if o.Key != "" && !submissionKey.MatchString(o.Key) {
 		return "", wire.Bad("Idempotency-Key must be 8 to 64 letters, digits, dots, underscores or hyphens")
@@ -202,7 +201,8 @@ func (p *Prepared) Submit(ctx context.Context, o SubmitOptions) (outcome job.Out
 	var more added
 	defer more.done()
 	submit := func(ctx context.Context) (job.Outcome, error) {
-		// If an unfinished job has the name, it is either this job, or it already uses the name.
+		// If an unfinished job already has the name, it is this job, or another job that uses the name. Either way, the number of unfinished jobs
+		// doesn't grow.
 		if r, known := p.actions.app.Lister.Row(p.prepared.Framework); !known || !unfinished(r) {
 			if err := more.add(p.actions.app, p.thing.Owner, Most{1, p.prepared.Tasks}); err != nil {
 				return "", err
@@ -231,7 +231,7 @@ func (p *Prepared) Submit(ctx context.Context, o SubmitOptions) (outcome job.Out
 	return outcome, err
 }
 
-// maySee returns an error for a job that must stay hidden from the caller.
+// maySee returns an error if a job must stay hidden from the caller.
 func (d *Actions) maySee(j *job.Job) error {
 	return maySee(&d.caller.Subject, j)
 }
@@ -240,8 +240,8 @@ func maySee(s *rules.Subject, j *job.Job) error {
 	return rules.Decide("job.after", s, thingOf(j))
 }
 
-// ownerOf returns the owner of a job that gets tasks, with all their current grants, for decisions about a request that another
-// person made.
+// ownerOf returns the owner of a job with all their current grants. The grants decide whether the job may get more tasks, even if another person
+// requested the tasks.
 func (s *App) ownerOf(name string) (*people.Person, *rules.Subject, error) {
 	p, err := s.People.Person(name)
 	if err != nil {

@@ -12,17 +12,17 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Template is a job template that the caller sees.
+// Template is a job template that the caller may see.
 type Template struct{ *v1.Template }
 
-// Bytes returns about how much memory the template takes, and how much without job file and description.
+// Bytes returns the approximate size of the template in memory, and its size without the job file and the description.
 func (t *Template) Bytes() (all, brief int) {
 	all, texts := template.Size(&t.Spec)
 	return all, all - texts
 }
 
-// template returns the thing of a template for the rules. Only administrators see a template whose author no longer exists,
-// and can remove it.
+// template returns the Thing of a template for the rules. If the template's author no longer exists, the Thing has no owner, so only administrators
+// can see and remove the template.
 func (d *Actions) template(t *v1.Template) rules.Thing {
 	out := rules.Thing{Kind: rules.KindTemplate, Name: t.Spec.Name, Official: slices.Contains(t.Spec.Categories, v1.CategoryOfficial), BuiltIn: t.BuiltIn()}
 	if _, err := d.app.People.Person(t.Spec.Author); err == nil || d.caller.Operator || t.BuiltIn() {
@@ -31,7 +31,7 @@ func (d *Actions) template(t *v1.Template) rules.Thing {
 	return out
 }
 
-// decideTemplate checks a rule. For a template that the caller must not know of, it returns the error of a missing one.
+// decideTemplate checks a rule for a template. If the template is hidden from the caller, it returns the same error as for a missing template.
 func (d *Actions) decideTemplate(rule string, t *v1.Template) error {
 	err := rules.Decide(rule, &d.caller.Subject, d.template(t))
 	if errors.Is(err, rules.ErrHidden) {
@@ -40,7 +40,7 @@ func (d *Actions) decideTemplate(rule string, t *v1.Template) error {
 	return err
 }
 
-// Templates returns the templates that the caller sees, by author and name. Those that are built in come last.
+// Templates returns the templates that the caller may see, sorted by author and name. Built-in templates come last.
 func (d *Actions) Templates() ([]Template, error) {
 	if err := rules.Class("templates.list", &d.caller.Subject); err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (d *Actions) Templates() ([]Template, error) {
 	return out, nil
 }
 
-// Template returns one template, by its id.
+// Template returns the template with an id.
 func (d *Actions) Template(id string) (*Template, error) {
 	return d.seenTemplate("template.read", id)
 }
@@ -81,7 +81,7 @@ func (d *Actions) seenTemplate(rule, id string) (*Template, error) {
 	return &Template{t}, nil
 }
 
-// AddTemplate adds a template of the caller.
+// AddTemplate adds a template as the caller.
 func (d *Actions) AddTemplate(ctx context.Context, spec v1.TemplateSpec) (*Template, error) {
 	thing := rules.Thing{Kind: rules.KindTemplate, Name: wire.Shown(spec.Name), Owner: wire.Shown(spec.Author)}
 	var made *v1.Template
@@ -112,7 +112,7 @@ func (d *Actions) addTemplate(ctx context.Context, spec v1.TemplateSpec) (*v1.Te
 	return d.app.Templates.AddOf(ctx, d.app.People, author, spec)
 }
 
-// templated wraps a template, unless the error is set.
+// templated wraps a template. It returns the error unchanged if the error is set.
 func templated(t *v1.Template, err error) (*Template, error) {
 	if err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func templated(t *v1.Template, err error) (*Template, error) {
 	return &Template{t}, nil
 }
 
-// mayShare returns an error if the caller may not add the groups and the category that a change adds.
+// mayShare returns an error if a change adds a group or a category that the caller may not add.
 func (d *Actions) mayShare(was, now *v1.TemplateSpec) error {
 	for _, g := range now.Groups {
 		if slices.Contains(was.Groups, g) {
@@ -139,7 +139,8 @@ func (d *Actions) mayShare(was, now *v1.TemplateSpec) error {
 	return nil
 }
 
-// ChangeTemplate changes a template. version is the version that the change is based on; 0 accepts any version. change may be called more than once.
+// ChangeTemplate changes a template. version is the version of the template that the caller has read; if it is 0, any version is accepted. change
+// may be called more than once.
 func (d *Actions) ChangeTemplate(ctx context.Context, id string, version int64, change func(*v1.Template) error) (*Template, error) {
 	seen, err := d.seenTemplate("template.change", id)
 	if err != nil {
@@ -162,7 +163,7 @@ func (d *Actions) ChangeTemplate(ctx context.Context, id string, version int64, 
 	return templated(made, err)
 }
 
-// auditedTemplate returns a template for the audit, even if it doesn't exist.
+// auditedTemplate returns the Thing of a template for the audit, even if the template doesn't exist.
 func (d *Actions) auditedTemplate(t *Template, id string) rules.Thing {
 	if t == nil {
 		return rules.Thing{Kind: rules.KindTemplate, Name: wire.Shown(id)}
@@ -170,7 +171,7 @@ func (d *Actions) auditedTemplate(t *Template, id string) rules.Thing {
 	return rules.Thing{Kind: rules.KindTemplate, Name: t.Spec.Name, Owner: t.Spec.Author}
 }
 
-// RemoveTemplate removes a template.
+// RemoveTemplate removes the template with an id.
 func (d *Actions) RemoveTemplate(ctx context.Context, id string) error {
 	seen, err := d.seenTemplate("template.remove", id)
 	return d.did(ctx, "template.remove", d.auditedTemplate(seen, id), nil, func(ctx context.Context) error {
@@ -181,7 +182,7 @@ func (d *Actions) RemoveTemplate(ctx context.Context, id string) error {
 	})
 }
 
-// StarTemplate records whether the caller likes a template.
+// StarTemplate stores whether the caller likes a template.
 func (d *Actions) StarTemplate(ctx context.Context, id string, yes bool) (*Template, error) {
 	if _, err := d.seenTemplate("template.star", id); err != nil {
 		return nil, err
@@ -190,8 +191,8 @@ func (d *Actions) StarTemplate(ctx context.Context, id string, yes bool) (*Templ
 	return templated(made, err)
 }
 
-// UseTemplate counts a job that the caller submitted from a template. Each template counts once an hour, and only for a
-// limited number of templates; others are ignored.
+// UseTemplate counts that the caller submitted a job from a template. It counts a template at most once an hour for each person, and only a limited
+// number of templates. It ignores further uses.
 func (d *Actions) UseTemplate(ctx context.Context, id string) error {
 	if _, err := d.seenTemplate("template.star", id); err != nil {
 		return err

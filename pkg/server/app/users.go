@@ -14,13 +14,14 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Person is a person with the caller's view. If View.Whole isn't set, the response may contain only the name and the e-mail address.
+// Person is a person, with the View that determines which fields the caller may see. If View.Whole isn't set, the response may contain only the name
+// and the e-mail address.
 type Person struct {
 	*people.Person
 	View rules.UserView
 }
 
-// Users returns all people, by name.
+// Users returns all people, sorted by name.
 func (d *Actions) Users() ([]Person, error) {
 	if err := rules.Class("user.list", &d.caller.Subject); err != nil {
 		return nil, err
@@ -32,7 +33,7 @@ func (d *Actions) Users() ([]Person, error) {
 	return out, nil
 }
 
-// User returns one person.
+// User returns the person with a name.
 func (d *Actions) User(name string) (*Person, error) {
 	if err := rules.Class("user.read", &d.caller.Subject); err != nil {
 		return nil, err
@@ -44,12 +45,12 @@ func (d *Actions) User(name string) (*Person, error) {
 	return &Person{p, rules.ViewUser(&d.caller.Subject, p.Name)}, nil
 }
 
-// person returns a person as a thing of the rules.
+// person returns the Thing of a person for the rules.
 func person(name string) rules.Thing {
 	return rules.Thing{Kind: rules.KindUser, Owner: name, Name: name}
 }
 
-// AddUser adds a person. With check, it only validates the request.
+// AddUser adds a person. If check is true, it only validates the request.
 func (d *Actions) AddUser(ctx context.Context, n people.NewUser, check bool) (p *Person, err error) {
 	if err := rules.Class("user.manage", &d.caller.Subject); err != nil {
 		return nil, d.audited(ctx, "user.manage", person(n.Name), map[string]string{"change": "add"}, err)
@@ -71,7 +72,8 @@ func (d *Actions) AddUser(ctx context.Context, n people.NewUser, check bool) (p 
 // ErrChanged is the error for a change of an object that has changed since the caller read it.
 var ErrChanged = &wire.Error{Status: http.StatusConflict, Code: "ConflictError", Message: "someone else has changed it since you read it", Remedy: "look at it again, and repeat the change"}
 
-// UpdateUser replaces the spec of a person. People may change their own e-mail address, displayed name and public keys.
+// UpdateUser replaces the spec of a person. It returns ErrChanged if the spec no longer equals was. People may change only their own e-mail address,
+// displayed name and public keys.
 func (d *Actions) UpdateUser(ctx context.Context, name string, was, now v1.UserSpec) (*Person, error) {
 	return d.changeUser(ctx, name, func(spec *v1.UserSpec) error {
 		if !reflect.DeepEqual(plain(*spec), plain(was)) {
@@ -97,7 +99,8 @@ func (d *Actions) changeUser(ctx context.Context, name string, change func(*v1.U
 	return &Person{made, rules.ViewUser(&d.caller.Subject, name)}, nil
 }
 
-// ruleOf returns the rule for a change of a person: administrators change everyone, others themselves.
+// ruleOf returns the rule for a change of a person. The rule is user.change.self for people who aren't administrators and change themselves. It is
+// user.manage otherwise, which only administrators pass.
 func (d *Actions) ruleOf(name string) string {
 	if !d.caller.Grants.Administrator && d.caller.Name == name {
 		return "user.change.self"
@@ -105,7 +108,7 @@ func (d *Actions) ruleOf(name string) string {
 	return "user.manage"
 }
 
-// within returns a change that fails under user.change.self if it changes fields that people may not change themselves.
+// within wraps a change. Under the rule user.change.self, the returned change fails if it changes fields that people may not change themselves.
 func within(rule string, change func(*v1.UserSpec) error) func(*v1.UserSpec) error {
 	return func(spec *v1.UserSpec) error {
 		allowed := *spec.DeepCopy()
@@ -120,13 +123,13 @@ func within(rule string, change func(*v1.UserSpec) error) func(*v1.UserSpec) err
 	}
 }
 
-// plain makes empty lists and missing lists equal.
+// plain returns a spec in which missing lists are empty lists, so that both compare equal.
 func plain(s v1.UserSpec) v1.UserSpec {
 	s.Groups, s.Identities, s.SSHKeys = append([]string{}, s.Groups...), append([]v1.Identity{}, s.Identities...), append([]v1.SSHKey{}, s.SSHKeys...)
 	return s
 }
 
-// SetPassword sets a person's password, and ends their sessions. People who set their own password must give the old one.
+// SetPassword sets a person's password, and ends the person's sessions. People who set their own password must give the old password.
 func (d *Actions) SetPassword(ctx context.Context, name string, old, password secret.String) error {
 	rule := "user.manage"
 	if d.caller.Name == name && !d.caller.Operator {
@@ -149,8 +152,8 @@ func (d *Actions) setPassword(ctx context.Context, rule, name string, old, passw
 	return d.app.People.SetPassword(ctx, name, password)
 }
 
-// showPassword checks the caller's own password of the cluster. A directory's password isn't enough: a user could set a password
-// with it, and still sign in after the directory has removed them.
+// showPassword checks the password that the cluster stores for the caller. It doesn't accept a directory's password. Otherwise a user could set a
+// password, and still sign in after their removal from the directory.
 func (d *Actions) showPassword(ctx context.Context, password secret.String) error {
 	if !password.IsSet() {
 		return wire.Bad(`"oldPassword" is required to change your own password`)
@@ -158,7 +161,7 @@ func (d *Actions) showPassword(ctx context.Context, password secret.String) erro
 	return d.app.SignIn.Own(ctx, d.caller.Name, password, d.origin.Address)
 }
 
-// RemoveUser removes a person and their templates, and stops their jobs. The name stays taken.
+// RemoveUser removes a person and their templates, and stops their jobs. Their name can't be used again.
 func (d *Actions) RemoveUser(ctx context.Context, name string) error {
 	detail := map[string]string{"change": "remove"}
 	return d.did(ctx, "user.manage", person(name), detail, func(ctx context.Context) error {
@@ -171,7 +174,7 @@ func (d *Actions) RemoveUser(ctx context.Context, name string) error {
 	})
 }
 
-// Extension returns the keys that OpenPAI's clients stored with a person, if the caller may see them.
+// Extension returns the keys that OpenPAI's clients have stored with a person, if the caller may see the keys.
 func (d *Actions) Extension(ctx context.Context, name string) (people.Extension, error) {
 	if err := rules.Class("user.read", &d.caller.Subject); err != nil {
 		return nil, err
@@ -182,7 +185,7 @@ func (d *Actions) Extension(ctx context.Context, name string) (people.Extension,
 	return d.app.People.Extension(ctx, name)
 }
 
-// MergeExtension sets keys that clients store with a person. Users change their own; administrators change anyone's.
+// MergeExtension sets keys that clients store with a person. People may change their own keys; administrators may change all keys.
 func (d *Actions) MergeExtension(ctx context.Context, name string, keys people.Extension) error {
 	rule := "user.manage"
 	if d.caller.Name == name && !d.caller.Operator {
@@ -197,11 +200,11 @@ func (d *Actions) MergeExtension(ctx context.Context, name string, keys people.E
 	})
 }
 
-// Types of the libraries, for handlers, which don't import those.
+// These are types of the libraries for handlers, because handlers don't import the libraries.
 type (
-	// NewUser is a person to add.
+	// NewUser describes a person to add.
 	NewUser = people.NewUser
-	// Tokens are the tokens of a session.
+	// Tokens holds the tokens of a session.
 	Tokens = token.Pair
 	// TokenRecord is the record of a token.
 	TokenRecord = token.Record

@@ -5,26 +5,25 @@ import (
 	"time"
 )
 
-// Each use that is counted writes a whole template. So a person's uses of a template count only once in usesTime, for at
-// most maxUses templates.
+// Each counted use writes a whole template. So a person's uses of a template count only once in usesTime, and only for maxUses templates.
 const (
 	usesTime = time.Hour
 	maxUses  = 60
 )
 
-// uses records which templates people have used.
+// uses records which templates each person has used recently.
 type uses struct {
 	mu sync.Mutex
 	by map[string]*used
 }
 
-// used holds the ids of the templates that one person has used since a time.
+// used holds the ids of the templates that one person has used since a time. After usesTime, the record begins again.
 type used struct {
 	since time.Time
 	ids   map[string]bool
 }
 
-// first reports whether a use counts.
+// first reports whether a use of a template counts, and records the use.
 func (u *uses) first(person, id string, now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

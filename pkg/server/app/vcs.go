@@ -11,8 +11,8 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// ChangeVirtualClusters changes virtual clusters in the configuration that the cluster stores, and in the running scheduler; a dry run only
-// returns the effect.
+// ChangeVirtualClusters changes virtual clusters in the stored configuration of the cluster, and in the running scheduler. A dry run only returns
+// the effect of the change.
 func (d *Actions) ChangeVirtualClusters(ctx context.Context, o *vc.ChangeSet) (out *vc.Outcome, err error) {
 	act := func(ctx context.Context) error {
 		if err := rules.Class("vc.manage", &d.caller.Subject); err != nil {
@@ -43,7 +43,7 @@ func (d *Actions) ChangeVirtualClusters(ctx context.Context, o *vc.ChangeSet) (o
 	return out, err
 }
 
-// author returns the caller's name for the history of the configuration.
+// author returns the name of the caller for the history of the configuration.
 func (d *Actions) author() string {
 	if d.caller.Operator && d.app.Author != "" {
 		return d.app.Author

@@ -17,43 +17,43 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Reasons why a watch begins with the whole list.
+// These are the reasons why a watch begins with the whole list.
 const (
-	// WatchNew: the watch has just begun.
+	// WatchNew means that the watch has just begun.
 	WatchNew = "new"
-	// WatchExpired means that the changes since the requested place are no longer known.
+	// WatchExpired means that the server no longer has the changes since the requested place.
 	WatchExpired = "expired"
-	// WatchGrants: the caller sees other jobs than before, or the place belongs to another filter.
+	// WatchGrants means that the caller sees other jobs than before, or that the place belongs to another filter.
 	WatchGrants = "grants"
 )
 
-// Watcher receives the results of a watch. An error of its methods ends the watch.
+// Watcher receives the results of a watch. If one of its methods returns an error, the watch ends.
 type Watcher interface {
-	// Weigh waits until a list of n rows may be read; give is called when the rows are no longer in memory.
+	// Weigh waits until a list of n rows may be read. The watch calls give when the rows are no longer in memory.
 	Weigh(n int) (give func(), err error)
-	// Snapshot receives the whole list, which replaces all earlier rows. A reader that has received it resumes at place. send
-	// sends it, without needing the rows.
+	// Snapshot receives the whole list, which replaces all earlier rows. A reader that has received the list resumes at place. The watch first
+	// releases the rows, and then calls send, which sends the list.
 	Snapshot(page *listing.Page, why, place string) (send func() error, err error)
-	// Changed receives a job of the list that is new or has changed, Left one that the filter no longer selects.
+	// Changed receives a job of the list that is new or has changed. Left receives a job that the filter no longer selects.
 	Changed(c *listing.Change) error
 	Left(c *listing.Change) error
-	// Told ends a group of changes. A reader that has received them resumes at place.
+	// Told ends a group of changes. A reader that has received the group resumes at place.
 	Told(place string) error
-	// Problem reports that changes can't be read for now; nil reports that they can be read again.
+	// Problem receives an error if changes can't be read for now. It receives nil when they can be read again.
 	Problem(err error) error
-	// Alive is called periodically.
+	// Alive is called periodically, even if no job changes.
 	Alive(place string) error
 }
 
-// snapshotTime bounds the time to read a list.
+// snapshotTime bounds the time to read the whole list.
 const snapshotTime = 30 * time.Second
 
-// errTooSlow ends the watch of a client that doesn't read.
+// errTooSlow ends the watch of a client that doesn't read fast enough.
 var errTooSlow = &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "you read too slowly: the server no longer has the jobs that were removed since",
 	Remedy: "begin again, with a filter that selects fewer jobs", RetryAfter: retryAfter}
 
-// Watch sends the list of a filter, and then the changes in it, until the context ends or the caller may no longer watch. If
-// place is the position of an earlier watch, of this server or another, it sends only the changes since then.
+// Watch sends the list of a filter, and then the changes in the list. It returns when the context ends, or when the caller may no longer watch. If
+// place is the position of an earlier watch, of this server or another server, it sends only the changes since that position.
 func (d *Actions) Watch(ctx context.Context, f listing.Filter, place string, to Watcher) error {
 	if err := rules.Class("jobs.watch", &d.caller.Subject); err != nil {
 		return err
@@ -93,11 +93,11 @@ func (d *Actions) Watch(ctx context.Context, f listing.Filter, place string, to 
 	}
 }
 
-// watching is the state of a watch.
+// watching is the state of one watch.
 type watching struct {
 	actions *Actions
 	filter  listing.Filter
-	// view identifies the filter in places, so that a watch doesn't continue at a place of another filter.
+	// view identifies the filter in places, so that a watch never continues at a place of another filter.
 	view   string
 	to     Watcher
 	reader *cache.Watch
@@ -110,7 +110,7 @@ func (w *watching) close() {
 	}
 }
 
-// begin continues at a position, or starts with the whole list.
+// begin continues the watch at a place, or starts it with the whole list.
 func (w *watching) begin(ctx context.Context, place string) error {
 	if err := w.actions.app.People.Fresh(); err != nil {
 		return err
@@ -133,13 +133,13 @@ func (w *watching) begin(ctx context.Context, place string) error {
 	return w.to.Alive(place)
 }
 
-// place returns the position where a watch with the same changes and the same view continues.
+// place returns the position at which the watch continues, if the filter is still the same.
 func (w *watching) place() string { return w.reader.Place() + placeEnd + w.view }
 
 // placeEnd separates the position of the reader from the view.
 const placeEnd = "."
 
-// cutLast splits a place into these two parts.
+// cutLast splits a place into the position of the reader and the view. ok is false if the place has no view.
 func cutLast(place string) (at, view string, ok bool) {
 	i := strings.LastIndex(place, placeEnd)
 	if i < 0 {
@@ -148,14 +148,15 @@ func cutLast(place string) (at, view string, ok bool) {
 	return place[:i], place[i+len(placeEnd):], true
 }
 
-// viewOf returns a short text that is different for each filter. The filter includes the jobs that the caller sees.
+// viewOf returns a short text that identifies a filter. Because the filter contains the caller's visibility, the text differs for callers who see
+// different jobs.
 func viewOf(f *listing.Filter) string {
 	data, _ := json.Marshal(f) // a filter can always be encoded
 	sum := sha256.Sum256(data)
 	return base64.RawURLEncoding.EncodeToString(sum[:9])
 }
 
-// snapshot begins with the whole list. Changes during the read are sent again.
+// snapshot starts the watch with the whole list. Changes that happen while it reads the list are sent again afterwards.
 func (w *watching) snapshot(ctx context.Context, why string) error {
 	send, err := w.read(ctx, why)
 	if err != nil {
@@ -185,7 +186,7 @@ func (w *watching) read(ctx context.Context, why string) (send func() error, err
 	return w.to.Snapshot(page, why, w.place())
 }
 
-// tell sends the changes. more is closed when more may follow.
+// tell sends the changes that have happened. more is closed when further changes may be available.
 func (w *watching) tell() (more <-chan struct{}, err error) {
 	changes, more, err := w.reader.Next()
 	if errors.Is(err, cache.ErrBehind) {
@@ -205,7 +206,8 @@ func (w *watching) tell() (more <-chan struct{}, err error) {
 	if len(seen) == 0 {
 		return more, nil
 	}
-	// A stream may end between two changes. Then the client must resume only at a server that has the first change.
+	// The stream may break between two changes. The client must then resume only at a server that has the first of them, so give it the place before
+	// the second.
 	if err := w.to.Told(w.reader.PlaceBefore() + placeEnd + w.view); err != nil {
 		return nil, err
 	}
@@ -221,7 +223,7 @@ func (w *watching) tell() (more <-chan struct{}, err error) {
 	return more, w.to.Told(w.place())
 }
 
-// check determines again which jobs the caller sees, because streams can outlast grants.
+// check determines again which jobs the caller may see, because streams can outlast grants.
 func (w *watching) check(ctx context.Context) error {
 	if err := w.actions.app.People.Fresh(); err != nil {
 		if w.lost {

@@ -35,10 +35,10 @@ import (
 	"github.com/openpai/paictl/pkg/status"
 )
 
-// account is the user that the API server sees in requests of pai-server.
+// account is the user that the API server sees in requests from pai-server.
 const account = "system:serviceaccount:" + kube.SystemNamespace + ":rest-server"
 
-// grantOnlyItsRights gives the account of pai-server the rights of its chart.
+// grantOnlyItsRights gives the account of pai-server exactly the rights that its chart grants.
 func grantOnlyItsRights(t *testing.T, c *kube.Cluster) {
 	t.Helper()
 	text, err := os.ReadFile("../../../templates/testdata/golden/rest-server.plain.yaml")
@@ -88,7 +88,7 @@ func grantOnlyItsRights(t *testing.T, c *kube.Cluster) {
 	}
 }
 
-// configured pushes a configuration with the machines gpu-1 and gpu-2.
+// configured stores a configuration with the machines gpu-1 and gpu-2 in the cluster.
 func configured(t *testing.T, c *kube.Cluster) {
 	t.Helper()
 	core := c.Client.CoreV1()
@@ -127,7 +127,7 @@ func configured(t *testing.T, c *kube.Cluster) {
 	require.NoError(t, err)
 }
 
-// publishServices publishes a service with an object of each kind, as a run of paictl does.
+// publishServices publishes the facts about a service that has an object of each kind, as paictl does.
 func publishServices(t *testing.T, c *kube.Cluster) {
 	t.Helper()
 	public, err := store.New(c.Client).Public(t.Context())

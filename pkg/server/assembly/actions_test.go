@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// The alert handler carries out an administrator's request, and refuses the request of a former administrator.
+// The alert handler carries out an administrator's request. It refuses the request of a person who is no longer an administrator.
 func TestRequestsOfAdministrators(t *testing.T) {
 	h := newHouse(t)
 	objects, err := dynamic.NewForConfig(h.cluster.Config)

@@ -1,4 +1,4 @@
-// Package assembly assembles a server: people, tokens, jobs, and the routes that use them. In: the connection to a cluster, and settings. Out: a
+// Package assembly assembles a server from people, tokens, jobs, and the routes that use them. In: the connection to a cluster, and settings. Out: a
 // server, and the parts that must run next to the server.
 package assembly
 
@@ -43,10 +43,10 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// Lease is held by the replica that maintains keys and tokens.
+// Lease is the name of the lease that the leading replica holds. The leading replica maintains keys and tokens.
 const Lease = "pai-server"
 
-// Lifetime of the lease, deadline of its renewal, and interval of attempts.
+// These are the duration of the lease, the deadline of its renewal, and the interval between attempts.
 const (
 	leaseTime = 30 * time.Second
 	renewTime = 20 * time.Second
@@ -55,23 +55,23 @@ const (
 
 // Options are the parts and settings of a server.
 type Options struct {
-	// Config is the configuration of the API server's clients.
+	// Config is the configuration of clients of the API server.
 	Config   *rest.Config
 	Settings *settings.Settings
-	// HistoryURL and SchedulerURL are as in job.Options.
+	// HistoryURL and SchedulerURL have the same meaning as in job.Options.
 	HistoryURL, SchedulerURL string
-	// AccessFile holds the password of the platform's own services, for requests to proxied services; "" means no password.
+	// AccessFile is the file with the password that the proxy sends to the platform's own services; "" means no password.
 	AccessFile string
-	// Credentials is the folder with secrets of issuers and directories, one file for each key; "" means no secrets.
+	// Credentials is the folder with the secrets of issuers and directories, one file for each secret; "" means no secrets.
 	Credentials string
-	// SystemNamespace is the namespace of the lease, and Identity is the name of this replica in the lease. Without a name, this replica leads,
-	// because no other replica runs.
+	// SystemNamespace is the namespace of the lease, and Identity is the name of this replica in the lease. If Identity is empty, no other replica
+	// runs, so this replica leads.
 	SystemNamespace, Identity string
-	// Leading runs while this replica leads, until its context ends; it may be nil.
+	// Leading is called when this replica begins to lead; its context ends when the replica stops leading. It may be nil.
 	Leading func(context.Context)
-	// Audit gets a line of JSON for each record.
+	// Audit receives a line of JSON for each record of the audit.
 	Audit io.Writer
-	// BuiltIn are job templates that everyone sees.
+	// BuiltIn holds job templates that all users see.
 	BuiltIn []v1.TemplateSpec
 	Metrics prometheus.Registerer
 	Log     *slog.Logger
@@ -87,7 +87,7 @@ type Assembly struct {
 	Tokens *token.Service
 	SignIn *signin.Service
 	Cache  *cache.Cache
-	// Ready doesn't wait for Templates, because everything else works without templates.
+	// Templates holds the job templates. Ready doesn't wait for them, because everything else works without templates.
 	Templates *template.Store
 
 	o       Options
@@ -100,7 +100,7 @@ type Assembly struct {
 	status  *status.Shared
 }
 
-// New assembles a server. It doesn't send requests yet.
+// New assembles a server. It doesn't send requests yet; the Parts do.
 func New(o Options) (*Assembly, error) {
 	client, err := kubernetes.NewForConfig(o.Config)
 	if err != nil {
@@ -181,7 +181,7 @@ func New(o Options) (*Assembly, error) {
 	return a, nil
 }
 
-// Ready explains why the server can't serve requests, or returns nil if it can.
+// Ready returns nil if the server can serve requests, and otherwise an error that explains why it can't.
 func (a *Assembly) Ready() error {
 	if !a.Cache.Filled() {
 		return errors.New("waiting for the API server: the jobs have not been read yet")
@@ -189,12 +189,12 @@ func (a *Assembly) Ready() error {
 	return errors.Join(a.People.Fresh(), a.Tokens.Fresh())
 }
 
-// Parts returns the parts that run next to the server until the context ends. If one of them ends earlier, that is an error.
+// Parts returns the parts that run next to the server until the context ends. A part that ends earlier has failed.
 func (a *Assembly) Parts() []func(context.Context) error {
 	return []func(context.Context) error{a.People.Run, a.Tokens.Run, a.Templates.Run, a.Cache.Run, a.audit.Run, a.status.Run, a.actions.Run, a.tend}
 }
 
-// tend runs lead while this replica leads.
+// tend runs lead whenever this replica leads, until the context ends.
 func (a *Assembly) tend(ctx context.Context) error {
 	if a.o.Identity == "" {
 		return a.lead(ctx)
@@ -204,8 +204,8 @@ func (a *Assembly) tend(ctx context.Context) error {
 		for {
 			select {
 			case held := <-terms:
-				// The next term begins, and the server ends, only after this returns: until then, it stores responses of
-				// issuers.
+				// The next term begins only after lead has returned, and the server ends only after that, too. Until then, lead may store responses
+				// of issuers.
 				if err := a.lead(held); err != nil && held.Err() == nil {
 					a.o.Log.ErrorContext(held, "look after keys, tokens and people", "error", err.Error())
 				}
@@ -216,7 +216,7 @@ func (a *Assembly) tend(ctx context.Context) error {
 	})
 }
 
-// stand takes part in elections until the context ends, and sends the context of each term that it wins.
+// stand takes part in elections until the context ends. It sends the context of each term that this replica wins.
 func (a *Assembly) stand(ctx context.Context, terms chan<- context.Context) error {
 	lock := &resourcelock.LeaseLock{LeaseMeta: metav1.ObjectMeta{Namespace: a.o.SystemNamespace, Name: Lease}, Client: a.client.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: a.o.Identity}}
@@ -241,10 +241,10 @@ func (a *Assembly) stand(ctx context.Context, terms chan<- context.Context) erro
 	return nil
 }
 
-// tidyEvery is how often old submissions are forgotten.
+// tidyEvery is how often old submissions are deleted.
 const tidyEvery = 10 * time.Minute
 
-// lead runs the parts that only one replica runs.
+// lead runs the parts that may run in only one replica, until ctx ends.
 func (a *Assembly) lead(ctx context.Context) error {
 	parts := []func(context.Context) error{a.Tokens.Tend, a.tidy, a.again.Run, func(ctx context.Context) error {
 		a.once.Tend(ctx, func(err error) {
@@ -258,7 +258,7 @@ func (a *Assembly) lead(ctx context.Context) error {
 	return Together(ctx, parts...)
 }
 
-// tidy forgets old submissions.
+// tidy periodically deletes old submissions.
 func (a *Assembly) tidy(ctx context.Context) error {
 	for {
 		if err := a.keys.Tidy(ctx); err != nil && ctx.Err() == nil {
@@ -272,7 +272,7 @@ func (a *Assembly) tidy(ctx context.Context) error {
 	}
 }
 
-// Together runs parts. When one ends, it ends the others, and returns the error of the first.
+// Together runs parts. When the first part ends, it ends the other parts, and returns the error of the first part.
 func Together(ctx context.Context, parts ...func(context.Context) error) error {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()

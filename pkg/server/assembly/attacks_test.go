@@ -17,10 +17,10 @@ import (
 	"github.com/openpai/paictl/pkg/server/attacks"
 )
 
-// mark is only in the job of the owner.
+// mark is a text that only the owner's job contains.
 const mark = "only-its-owner-reads-this-7391"
 
-// besieged returns a world of attacks on the house.
+// besieged returns the world in which the attacks on the house are made.
 func besieged(t *testing.T, h *house) *attacks.World {
 	t.Helper()
 	a := h.as("ann", "POST", "/api/v2/jobs", attacks.File("train", "defaults: {virtualCluster: speech}\nparameters: {mark: "+mark+"}\n"))
@@ -74,7 +74,7 @@ func TestAThiefGetsNothing(t *testing.T) {
 	}
 	t.Logf("%d attempts", len(all)+len(attacks.Frames(w)))
 
-	// None of the attempts had an effect.
+	// The attempts have changed nothing.
 	assert.Equal(t, fv1.ExecutionStart, framework(t, h.cluster, "ann", "train").Spec.ExecutionType)
 	assert.NotContains(t, h.as("ann", "GET", "/api/v2/jobs/ann~train", "").Body, "stolen")
 	client, err := dynamic.NewForConfig(h.cluster.Config)

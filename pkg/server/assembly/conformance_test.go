@@ -25,8 +25,8 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// This test sends the requests that OpenPAI's clients rely on, and checks the responses. Behaviour that needs more than one request has its own test
-// below, by its number; 6 and 21 are in the tests of virtual clusters and groups, and 19 is in the test of replicas.
+// This test sends the requests that OpenPAI's clients rely on, and checks the responses. If a behavior needs more than one request, it has a
+// separate test below, with its number. The tests of virtual clusters and groups contain 6 and 21, and the test of replicas contains 19.
 func TestWhatOpenPAIsClientsRelyOn(t *testing.T) {
 	h := newHouse(t)
 	two := strings.Replace(servertest.JobFile("pair", "speech"), "taskRoles: {Worker_1: ", "taskRoles: {b_2: {instances: 1, dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 64, gpu: 1}, commands: [sh]}, A_1: ", 1)
@@ -73,7 +73,7 @@ func TestWhatOpenPAIsClientsRelyOn(t *testing.T) {
 	}
 }
 
-// password returns the password of all people, as a body of a media type contains it.
+// password returns the password of all people, encoded for a body of a media type.
 func password(media string) string {
 	if strings.Contains(media, "urlencoded") {
 		return strings.ReplaceAll(servertest.Password, " ", "+")
@@ -81,7 +81,7 @@ func password(media string) string {
 	return servertest.Password
 }
 
-// asJSON returns a job file of servertest as JSON, in the same order.
+// asJSON converts a job file of servertest to JSON, with the keys in the same order.
 func asJSON(file string) string {
 	r := strings.NewReplacer("{name: i, type: dockerimage, uri: 'busybox:1'}", `{"name":"i","type":"dockerimage","uri":"busybox:1"}`,
 		"{Worker_1: {instances: 1, dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 64, gpu: 1}, commands: ['echo hello']}}",
@@ -97,7 +97,7 @@ func asJSON(file string) string {
 	return "{" + strings.Join(fields, ",") + "}"
 }
 
-// runs gives a job of ann running tasks, one of each role, as the controller would.
+// runs gives a job of ann running tasks, one for each role, as the controller does.
 func runs(t *testing.T, h *house, name string, objects ...string) {
 	t.Helper()
 	now, state := metav1.Now(), fv1.AttemptRunning
@@ -207,7 +207,7 @@ func TestConformance18PagesOfOtherOriginsMaySendTokens(t *testing.T) {
 func TestConformance22PeopleWhoseSecretsHadHexNamesKeepTheirPasswords(t *testing.T) {
 	h := newHouse(t)
 	secrets := map[string]corev1.Secret{
-		// PBKDF2 of "alice's old password", 10,000 rounds of SHA-512, as Node makes it; the salt is the MD5 of the name.
+		// This is the password "alice's old password" as Node hashes it, with PBKDF2 and 10,000 rounds of SHA-512. The salt is the MD5 of the name.
 		openpai.UserNamespace: {ObjectMeta: metav1.ObjectMeta{Name: "616c696365"}, Data: map[string][]byte{
 			"username": []byte("alice"), "email": []byte("alice@lab.example"), "grouplist": []byte(`["vision"]`), "extension": []byte(`{}`),
 			"password": []byte("8daf9e289f39298030c3cd3aa93e0753c283aec5ee536087938de6af47ac5c65e14afdf8d988caac0a235dbc46ba5e331360bea32cccf7cf7daf6a73911a8cf1"),
@@ -249,9 +249,9 @@ func TestConformance22PeopleWhoseSecretsHadHexNamesKeepTheirPasswords(t *testing
 	assert.NotContains(t, h.Printed.String(), "old password")
 }
 
-// OpenPAI sent a token to any address. Here a page gets one only if the settings name it. A program on the browser's own machine
-// gets a code at any port there, which needs the program's verifier, and not a token, which other people of that machine could
-// use.
+// OpenPAI sent a token to any address. Here, a page gets a token only if the settings list the page. A program on the browser's own machine doesn't
+// get a token, because other people on that machine could use the token. It gets a code, at any port there, which is useless without the program's
+// verifier.
 func TestConformance25TokensGoToNoForeignHost(t *testing.T) {
 	l := openLab(t, nil)
 	b := l.browser()

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
-// counted counts the requests to the API server about one job.
+// counted is a transport that counts the requests to the API server about one job.
 type counted struct {
 	next  http.RoundTripper
 	reads *atomic.Int32
@@ -28,7 +28,7 @@ func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(r)
 }
 
-// No controller runs here: a deleted job stays until the test releases it.
+// No controller runs here, so a deleted job remains until the test releases it.
 func TestADeletionIsDoneOnceItIsAskedFor(t *testing.T) {
 	c := kubetest.Start(t)
 	servertest.Prepare(t, c)

@@ -7,8 +7,8 @@ import (
 	"github.com/openpai/paictl/pkg/server/proxy"
 )
 
-// openDoor returns the proxy for other services' pages. It reads their password for each request, because a Secret may be
-// renewed while the program runs.
+// openDoor returns the proxy for the pages of other services. The proxy reads the password of these services for each request, because the Secret
+// may be renewed while the program runs.
 func openDoor(o Options) (*proxy.Door, error) {
 	return proxy.New(proxy.Options{Services: o.Settings.Door, Password: servicePassword(o), Origin: o.Settings.ProxyOrigin, Own: o.Settings.OwnOrigin, Failed: func(service string, err error) {
 		o.Log.Warn("a service behind the door can't be asked", "service", service, "error", err.Error())
@@ -26,7 +26,7 @@ func servicePassword(o Options) func() (secret.String, error) {
 	}
 }
 
-// openAlerts returns the client for alerts.
+// openAlerts returns the client that reads alerts from Alertmanager.
 func openAlerts(o Options) (*alerts.Client, error) {
 	at := o.Settings.Alerts
 	ask := alerts.Options{URL: at.URL, Now: o.Now, Failed: func(err error) { o.Log.Warn("Alertmanager can't be asked", "error", err.Error()) }}

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/settings"
 )
 
-// A browser requests all parts of a page at once: dozens of requests over HTTP/2.
+// A browser requests all parts of a page at once, which can be dozens of requests over HTTP/2.
 func TestAllOfAPageComesThroughTheDoor(t *testing.T) {
 	arrived, release := make(chan struct{}, 100), make(chan struct{})
 	var open, most atomic.Int32
@@ -73,8 +73,8 @@ func TestAllOfAPageComesThroughTheDoor(t *testing.T) {
 	assert.LessOrEqual(t, most.Load(), int32(atOnce))
 }
 
-// Sign-in pages are separated from the page that opened them, unless that page has the same policy. So pages behind the door must
-// not have it.
+// Browsers separate a sign-in page from the page that opened it, unless both have the same policy. So pages behind the door must not have the policy
+// of the sign-in pages.
 func TestPagesBehindTheDoorDontReachIntoTheServersOwn(t *testing.T) {
 	const policy = "Cross-Origin-Opener-Policy"
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -110,7 +110,7 @@ func TestPagesBehindTheDoorDontReachIntoTheServersOwn(t *testing.T) {
 	}
 }
 
-// Grafana has its own users, and readers of its pages may guess their passwords.
+// Grafana has its own users, and people who may see its pages could guess the passwords of these users.
 func TestWhoSignsInToAServiceBehindTheDoorIsInTheAudit(t *testing.T) {
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)

@@ -12,7 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Any request to any route is decoded, or rejected as a bad request, and the rejection repeats no value.
+// For any request to any route, the server decodes the request, or responds that the request is malformed. The response never contains a value from
+// the request.
 func FuzzRequests(f *testing.F) {
 	for _, body := range []string{`{}`, `null`, `{"username":"x","password":"y"}`, `{"text":1}`, `{"spec":{"groups":[null]}}`, `{"was":null,"spec":{"extension":[]}}`, `value=STOP`, `{"seconds":1e99}`, `{"tasks":-1}`, "\x00", `{"scopes":{"a":1}}`, `{"admin":"yes"}`, `"text"`} {
 		f.Add("limit=1&offset=x&order=a,b&vc&since=yesterday", "part", body)

@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/test/programs"
 )
 
-// A request that waits holds its header. Each pod has an address, and a connection of HTTP/2 has many requests.
+// A waiting request keeps its header in memory. Each pod has a separate address, and a connection over HTTP/2 can carry many requests.
 func TestNoHeadersOfRequestsThatWaitTakeMoreMemoryThanTheProgramHas(t *testing.T) {
 	const addresses, requests = 40, 50
 	c := kubetest.Start(t)

@@ -21,10 +21,11 @@ import (
 	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
-// patience is longer than any response of these tests takes, unless the response never comes.
+// patience is longer than any response in these tests takes. A response that takes longer never arrives.
 const patience = 20 * time.Second
 
-// hostileTask returns a running task of ann. Its runtime's cp-kind reports that a path is a file, and answer simulates its other commands.
+// hostileTask returns a house with a running task of ann. The runtime of the task reports for each path that it is a file. answer simulates the
+// runtime's other commands.
 func hostileTask(t *testing.T, answer func(what string, p *jobtest.Process) *metav1.Status) *rooms {
 	t.Helper()
 	r := newRooms(t)
@@ -50,7 +51,7 @@ func forever(p *jobtest.Process, text []byte) *metav1.Status {
 	}
 }
 
-// soon sends a request for ann's file a, and expects a response within patience.
+// soon sends a request for the file a of ann's task, and expects a response within patience.
 func (r *rooms) soon(t *testing.T, method, rest string, length int64, body io.Reader) (status int, h http.Header, text string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -68,7 +69,7 @@ func (r *rooms) soon(t *testing.T, method, rest string, length int64, body io.Re
 	return resp.StatusCode, resp.Header, string(got), err
 }
 
-// packed returns the beginning of a file's archive.
+// packed returns the beginning of an archive with the file a.
 func packed(t *testing.T, size int64, body string) []byte {
 	t.Helper()
 	var b bytes.Buffer

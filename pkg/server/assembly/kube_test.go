@@ -81,7 +81,7 @@ func TestKubernetesListsAreForAdministrators(t *testing.T) {
 
 func TestListsOfKubernetesAreWholeForClientsThatKnowOfNoParts(t *testing.T) {
 	base := newHouse(t)
-	// The API server returns two objects at a time instead of a thousand.
+	// In this test, the API server returns two objects in each part of a list instead of a thousand.
 	to := mustParse(t, base.cluster.Config.Host)
 	through, err := rest.TransportFor(base.cluster.Config)
 	require.NoError(t, err)
@@ -147,7 +147,7 @@ func TestListsOfKubernetesAreWholeForClientsThatKnowOfNoParts(t *testing.T) {
 	assert.Equal(t, 503, a.Status, a.Body)
 	assert.NotContains(t, a.Body, "continue", "the client has sent none")
 
-	// If the rest of a list can't be read, clients don't mistake the response for the whole list.
+	// If the rest of a list can't be read, clients must not mistake the response for the whole list.
 	fails.Store(asked.Load() + 2)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.URL+strings.Replace(path, "part", "wide", 1), nil)
 	require.NoError(t, err)

@@ -27,7 +27,7 @@ func TestAServerEndsWhenWhatItLeadsHasEnded(t *testing.T) {
 		Audit: io.Discard, Log: slog.New(slog.DiscardHandler), Leading: func(ctx context.Context) {
 			close(leads)
 			<-ctx.Done()
-			// Leading ends after all other parts: it waits until the lease is released.
+			// Leading ends after all other parts, because it waits until the lease is released.
 			assert.Eventually(t, func() bool {
 				lease, err := c.Client.CoordinationV1().Leases(namespace).Get(context.WithoutCancel(ctx), assembly.Lease, metav1.GetOptions{})
 				return err == nil && *lease.Spec.HolderIdentity == ""

@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
-// runsOn gives a job a pod that runs on a machine, and returns its UID.
+// runsOn gives a job a pod that runs on a machine, and returns the UID of the pod.
 func (h *house) runsOn(t *testing.T, node, user, name string) string {
 	t.Helper()
 	object, role := fv1.ObjectName(user, name), framework(t, h.cluster, user, name).Spec.TaskRoles[0].Name

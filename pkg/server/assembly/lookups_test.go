@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/settings"
 )
 
-// reads counts requests to read a Secret.
+// reads is a transport that counts the requests for Secrets.
 type reads struct {
 	http.RoundTripper
 	n *atomic.Int64

@@ -14,8 +14,8 @@ import (
 	"github.com/openpai/paictl/pkg/people/signin"
 )
 
-// Jobs of a kubeconfig have owners who aren't people. A provider that adds people must not give these jobs, and the folders of that name, to
-// someone who chose the name.
+// Jobs that were submitted with a kubeconfig have owners who aren't people. A person whom a provider adds must not get these jobs, and the folders
+// of the owner, by choosing the owner's name.
 func TestOwnersOfJobsWhoArentPeopleCantBeClaimed(t *testing.T) {
 	h := newHouse(t)
 	jobs, err := job.New(h.cluster)
@@ -41,7 +41,7 @@ func TestOwnersOfJobsWhoArentPeopleCantBeClaimed(t *testing.T) {
 	}
 	require.NoError(t, admit("mia"))
 
-	// An administrator must confirm it, in each of the two APIs.
+	// An administrator must confirm that a new person takes over the jobs, in both APIs.
 	a := h.as("root", "POST", "/api/v3/users", `{"name":"owen"}`)
 	assert.Equal(t, 409, a.Status, a.Body)
 	assert.Contains(t, a.Body, "jobs belong to owen")
@@ -53,7 +53,7 @@ func TestOwnersOfJobsWhoArentPeopleCantBeClaimed(t *testing.T) {
 	a = h.as("root", "POST", "/api/v3/users", `{"name":"owen","takeOverHistory":true}`)
 	assert.Equal(t, 200, a.Status/100*100, a.Body)
 
-	// If the history doesn't respond, it isn't known whether jobs have the name.
+	// If the history doesn't respond, the server can't know whether jobs belong to the name.
 	require.NoError(t, h.Store.Close())
 	require.ErrorIs(t, admit("noa"), people.ErrUnavailable)
 	_, err = h.People.Add(t.Context(), people.NewUser{Name: "noa"})

@@ -61,7 +61,7 @@ func TestAdministratorsLookAfterPeople(t *testing.T) {
 	assert.NotContains(t, h.as("ann", "GET", "/api/v3/groups/robots", "").Body, "vision")
 	assert.Contains(t, h.as("root", "GET", "/api/v3/groups/robots", "").Body, `"members":["Rob.1"]`)
 
-	// People may change some fields about themselves, but not their rights.
+	// People may change some fields of their User, but not their rights.
 	now := *rob.Spec
 	now.DisplayName = "Rob"
 	require.Equal(t, 200, ask("Rob.1", "PUT", "/api/v3/users/Rob.1", api.UserChange{Was: *rob.Spec, Spec: now}).Status)

@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/settings"
 )
 
-// providers identify people, in addition to the passwords of the cluster.
+// providers holds the directories and issuers that identify people, in addition to the passwords that the cluster stores.
 type providers struct {
 	passwords []signin.Password
 	checkers  []signin.Checker
@@ -27,7 +27,7 @@ type providers struct {
 	policies  map[string]signin.Policy
 }
 
-// openProviders returns the providers of the settings. It doesn't send requests.
+// openProviders returns the providers that the settings define. It doesn't send requests to the providers.
 func openProviders(o Options) (*providers, error) {
 	p := &providers{issuers: map[string]app.Issuer{}, policies: map[string]signin.Policy{}}
 	s := o.Settings.SignIn
@@ -90,7 +90,7 @@ func (p *providers) issuer(o Options, name string, c settings.OIDC) error {
 	return nil
 }
 
-// or returns the value of the settings if it is set, even if it is empty; otherwise it returns the default.
+// or returns the value of a setting, even if the value is empty. If the setting is missing, it returns the default.
 func or(said *string, usual string) string {
 	if said == nil {
 		return usual
@@ -98,7 +98,7 @@ func or(said *string, usual string) string {
 	return *said
 }
 
-// credential reads a secret; unset if it doesn't exist.
+// credential reads a secret from its file. It returns an unset secret if the file doesn't exist.
 func credential(folder, key string) (secret.String, error) {
 	if folder == "" {
 		return "", nil

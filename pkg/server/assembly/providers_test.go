@@ -30,7 +30,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// lab is a server with a real directory and a real issuer, which has the same people.
+// lab is a server with a real directory and a real issuer. Both contain the same people.
 type lab struct {
 	*servertest.Server
 	t         *testing.T
@@ -74,7 +74,7 @@ func openLab(t *testing.T, change func(*settings.Settings)) *lab {
 	return l
 }
 
-// browser returns a browser that trusts server and issuer.
+// browser returns a browser that trusts the server and the issuer.
 func (l *lab) browser() *browser { return &browser{l.dex.Browser(string(l.CA())), l} }
 
 type browser struct {
@@ -82,7 +82,7 @@ type browser struct {
 	lab *lab
 }
 
-// ask sends a request as a page of the server does.
+// ask sends a request in the way that a page of the server does.
 func (b *browser) ask(method, path, body string) (int, map[string]any) {
 	t := b.lab.t
 	t.Helper()
@@ -100,7 +100,7 @@ func (b *browser) ask(method, path, body string) (int, map[string]any) {
 	return resp.StatusCode, out
 }
 
-// enter signs a person in at the issuer, and returns where the browser goes then.
+// enter signs a person in at the issuer, and returns the address that the browser opens afterwards.
 func (b *browser) enter(name, to string) string {
 	t := b.lab.t
 	t.Helper()
@@ -122,7 +122,7 @@ func (l *lab) whoami(token string) *api.WhoAmI {
 	return out
 }
 
-// token requests tokens as a program.
+// token requests tokens in the way that a program does.
 func (l *lab) token(form url.Values) (*servertest.Answer, *api.Tokens) {
 	l.t.Helper()
 	a := l.Ask("POST", "/oauth/token", "", form.Encode(), "Content-Type", "application/x-www-form-urlencoded")
@@ -150,7 +150,7 @@ func TestABrowserSignsInAtAnIssuer(t *testing.T) {
 	assert.Equal(t, 401, status, "a cookie lets no program in: other services' pages could use it")
 }
 
-// redirect returns the address that a browser arrives at after it has gone to an issuer for a program.
+// redirect signs a person in at the issuer for a program. It returns the address at which the browser arrives, and the page there.
 func (b *browser) redirect(name, goal string) (to, page string) {
 	t := b.lab.t
 	t.Helper()
@@ -335,7 +335,7 @@ func TestClientsOfOpenPAISignInAtAnIssuer(t *testing.T) {
 	assert.Equal(t, 403, a.Status, "there are no passwords here")
 }
 
-// approval finds the approval in a page that requests the person's decision.
+// approval matches the approval in a page that asks the person for a decision.
 var approval = regexp.MustCompile(`data-approval="([^"]+)"`)
 
 func TestAProgramWithoutABrowserIsLetIn(t *testing.T) {
@@ -356,7 +356,7 @@ func TestAProgramWithoutABrowserIsLetIn(t *testing.T) {
 		require.Equal(t, 400, a.Status, a.Body)
 		return a.JSON()["error"].(string), nil
 	}
-	// ask signs in at the issuer for a code, and returns the approval.
+	// ask signs in at the issuer for a code, and returns the approval from the page.
 	ask := func(code string) string {
 		_, page := b.redirect("kim", `{"device":"`+code+`"}`)
 		got := approval.FindStringSubmatch(page)

@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/settings"
 )
 
-// visitor sends requests as a browser does: it keeps cookies, which ports share, and follows redirects one at a time.
+// visitor sends requests as a browser does. It keeps cookies, which all ports of a host share. It follows redirects one at a time.
 type visitor struct {
 	t *testing.T
 	*http.Client
@@ -36,14 +36,14 @@ func newVisitor(t *testing.T, of *servertest.Server) *visitor {
 	return &visitor{t, &http.Client{Transport: of.Client.Transport, Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
-// visited is a response with its address.
+// visited is a response, together with the address of its request.
 type visited struct {
 	status   int
 	header   http.Header
 	body, at string
 }
 
-// opens follows a link, one step.
+// opens requests an address as if a person follows a link. It doesn't follow redirects.
 func (b *visitor) opens(at string, headers ...string) visited {
 	b.t.Helper()
 	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodGet, at, http.NoBody)
@@ -62,7 +62,7 @@ func (b *visitor) opens(at string, headers ...string) visited {
 	return visited{resp.StatusCode, resp.Header, string(text), at}
 }
 
-// goes follows redirects until a page, or until one leads to a path that begins with stop. It returns all steps.
+// goes follows redirects until it gets a page, or until a redirect leads to a path that begins with stop. It returns all steps.
 func (b *visitor) goes(at, stop string) []visited {
 	b.t.Helper()
 	var steps []visited
@@ -84,7 +84,7 @@ func (b *visitor) goes(at, stop string) []visited {
 	return nil
 }
 
-// ticket opens a page without a cookie for it, and returns the address with the ticket, which it doesn't follow.
+// ticket opens a page without a cookie for the page. It returns the address with the ticket, without opening it.
 func (b *visitor) ticket(page string) string {
 	b.t.Helper()
 	b.Jar.SetCookies(mustParse(b.t, page), []*http.Cookie{{Name: server.CookiePrefix + "page-ours", Path: "/", MaxAge: -1}})
@@ -94,7 +94,7 @@ func (b *visitor) ticket(page string) string {
 	return last.at
 }
 
-// signsIn begins a session of a person.
+// signsIn begins a session of a person in the browser.
 func (b *visitor) signsIn(s *servertest.Server, name string) {
 	b.t.Helper()
 	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodPost, s.URL+"/api/v3/session", strings.NewReader(`{"username":"`+name+`","password":"`+servertest.Password+`"}`))
@@ -106,7 +106,8 @@ func (b *visitor) signsIn(s *servertest.Server, name string) {
 	require.Equal(b.t, 200, resp.StatusCode)
 }
 
-// twoServices starts a server with two services, and returns its settings and a function that returns the header of the next request to a service.
+// twoServices starts a server with two services. It returns the server's settings, and a function that returns the header of the next request to a
+// service.
 func twoServices(t *testing.T) (*house, *settings.Settings, func() http.Header) {
 	t.Helper()
 	heard := make(chan http.Header, 100)
@@ -329,7 +330,7 @@ func TestATicketToAPageIsForOneUseOneServiceAndOneBrowser(t *testing.T) {
 	})
 }
 
-// A browser's page enters a task by a ticket, because every page may open a WebSocket with the browser's cookies.
+// A page in a browser can enter a task only with a ticket. Cookies aren't enough, because any page may open a WebSocket with the browser's cookies.
 func TestABrowserEntersATaskByATicketAlone(t *testing.T) {
 	r := newRooms(t)
 	require.Equal(t, 202, r.Submit(r.tokens["ann"], "inside", "speech").Status)
@@ -409,7 +410,7 @@ func TestTheAPITakesTheCookieOfItsOwnPagesAlone(t *testing.T) {
 	assert.Equal(t, 200, ask("/api/v3/version", "Sec-Fetch-Site", "cross-site").status, "what everyone may read")
 }
 
-// handshake asks for a WebSocket, and returns the status. A header that is empty isn't sent.
+// handshake requests a WebSocket, and returns the status of the response. It doesn't send headers with an empty value.
 func (h *house) handshake(t *testing.T, ctx context.Context, path string, headers ...string) int {
 	t.Helper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, h.URL+path, http.NoBody)

@@ -34,16 +34,16 @@ func TestTwoServersKnowTheSameTokens(t *testing.T) {
 	assert.Less(t, took, time.Second)
 }
 
-// way is a connection to an API server that can be interrupted.
+// way is a connection to an API server that the test can interrupt.
 type way struct {
 	front *httptest.Server
 	away  atomic.Bool
 }
 
-// apply makes a server use it.
+// apply makes a server use the connection.
 func (w *way) apply(c *rest.Config) { *c = rest.Config{Host: w.front.URL, QPS: 200, Burst: 400} }
 
-// take ends all connections, and rejects new connections.
+// take closes all connections to the API server, and rejects new ones.
 func (w *way) take() {
 	w.away.Store(true)
 	w.front.CloseClientConnections()

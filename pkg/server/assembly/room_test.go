@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/settings"
 )
 
-// A person's requests that arrive together share one bound.
+// A person's requests that arrive at the same time share one limit.
 func TestRequestsAtATimeTakeNoMoreThanOnePersonMayHave(t *testing.T) {
 	c := kubetest.Start(t)
 	servertest.Prepare(t, c)

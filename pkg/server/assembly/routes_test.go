@@ -32,7 +32,7 @@ func pageRoutes(t testing.TB) []server.Route {
 	return proxied(t).Routes()
 }
 
-// routes returns those at the server's own origin.
+// routes returns the routes at the server's own origin.
 func routes(t testing.TB) []server.Route {
 	t.Helper()
 	d := proxied(t)
@@ -50,7 +50,7 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 	}
 }
 
-// withDoor returns settings with services behind the door that can't be reached.
+// withDoor returns settings with proxied services that can't be reached.
 func withDoor() *settings.Settings {
 	s := settings.Default()
 	const nowhere = "http://127.0.0.1:1"
@@ -80,7 +80,7 @@ func TestEveryRouteHasARule(t *testing.T) {
 	assert.NotPanics(t, func() { server.New(server.Options{Routes: routes(t)}).Proxied(pageRoutes(t)) }, "two routes meet")
 }
 
-// Clients without a sign-in can only find out how to sign in.
+// Clients that aren't signed in can only find out how to sign in.
 func TestWhatIsOpenIsListedHere(t *testing.T) {
 	var open []string
 	for _, r := range append(routes(t), pageRoutes(t)...) {
@@ -92,7 +92,7 @@ func TestWhatIsOpenIsListedHere(t *testing.T) {
 		" /api/v2", " /api/v2/info", "GET /healthz", "GET /api/v2/authn/info", "POST /api/v2/authn/basic/login", "GET /api/v3/version", "GET /api/v3/openapi.json", "POST /oauth/token", "POST /oauth/revoke", "POST /api/v3/first", "GET /first", "GET /sign-in", "POST /api/v3/session", "DELETE /api/v3/session",
 		"GET /api/v3/signin", "POST /api/v3/signin/oidc/{issuer}", "GET /api/v3/signin/oidc/{issuer}/return", "GET /api/v2/authn/oidc/login", "GET /api/v2/authn/oidc/logout", "POST /api/v3/signin/password", "POST /api/v3/signin/approval", "POST /oauth/device_authorization", "GET /oauth/authorize", "GET /device",
 		" /prometheus/{path...}", " /alert-manager/{path...}", " /ours/{path...}", "GET /.ticket/{service}",
-		// The portal's pages are the same for everyone: they get their content from the API.
+		// The portal's pages are the same for all users. The content comes from the API.
 		"GET /{$}", "GET /jobs", "GET /jobs/{user}/{name}", "GET /submit", "GET /templates", "GET /templates/{template}", "GET /queue", "GET /machines", "GET /usage", "GET /profile", "GET /admin", "GET /admin/{page}", "GET /admin/{page}/{name}", "GET /portal/{version}/{file}",
 		"GET /index.html", "GET /home.html", "GET /dashboard.html", "GET /virtual-clusters.html", "GET /user-profile.html", "GET /user-view.html", "GET /batch-register.html", "GET /plugin.html",
 		"GET /cluster-view/services.html", "GET /cluster-view/hardware.html", "GET /cluster-view/k8s.html", "GET /cluster-view/hardware/detail.html",

@@ -19,14 +19,15 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/gangs"
 )
 
-// scheduler is the part of pai-scheduler that decides and serves requests, on the test's API server; the test does what kube-scheduler does.
+// scheduler runs the part of pai-scheduler that makes decisions and serves requests, with the test's API server. The test does the work of
+// kube-scheduler.
 type scheduler struct {
 	*gangs.Store
 	t *testing.T
 	c *kube.Cluster
 }
 
-// quiet is the queue of a kube-scheduler that doesn't run.
+// quiet simulates the queue of a kube-scheduler that doesn't run.
 type quiet struct{}
 
 func (quiet) Activate([]*corev1.Pod)     {}
@@ -45,7 +46,7 @@ func startScheduler(t *testing.T, c *kube.Cluster) *scheduler {
 	return &scheduler{b, t, c}
 }
 
-// run makes a pod that has GPUs of a virtual cluster.
+// run creates a pod with GPUs of a virtual cluster.
 func (s *scheduler) run(name, vc, priority, gpus string) {
 	s.t.Helper()
 	pods := s.c.Client.CoreV1().Pods(kube.JobNamespace)
@@ -61,7 +62,7 @@ func (s *scheduler) run(name, vc, priority, gpus string) {
 	}, 20*time.Second, 20*time.Millisecond, "the pod has its place")
 }
 
-// ready makes machines ready, as their kubelets would.
+// ready marks machines as ready, as their kubelets do.
 func ready(t *testing.T, c *kube.Cluster, names ...string) {
 	t.Helper()
 	for _, name := range names {

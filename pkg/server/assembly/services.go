@@ -12,8 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/state"
 )
 
-// newReporter returns the reader of the state of services. It reads published facts and the services' objects, but no
-// Secret.
+// newReporter returns a Reporter of the state of services. The Reporter reads published facts and the objects of services, but no Secrets.
 func newReporter(o Options, cluster *kube.Cluster) *facts.Reporter {
 	r := &facts.Reporter{Client: cluster.Client, Ready: ready.New(cluster.Client), Now: o.Now}
 	if r.Now == nil {

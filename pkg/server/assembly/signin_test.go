@@ -134,7 +134,7 @@ func TestASessionIsRefreshed(t *testing.T) {
 	assert.NotContains(t, h.Printed.String(), two.RefreshToken)
 }
 
-// The browser sends the cookie of an ended session until it expires, because no script can remove it.
+// The browser sends the cookie of an ended session until the cookie expires, because no script can remove it.
 func TestABrowserWhoseSessionHasEndedSignsInAndOut(t *testing.T) {
 	h := newHouse(t)
 	begin := func(who, cookie string) *servertest.Answer {
@@ -175,7 +175,7 @@ func TestGrantsActAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	h.Eventually("a grant comes", func() bool { return h.Submit(h.tokens["mia"], "moving", "speech").Status == 202 })
 	assert.Equal(t, 403, h.Submit(h.tokens["mia"], "again", "vision").Status)
-	// A job that is retried needs its owner's current grants.
+	// A job can be retried only if its owner's current grants allow the job.
 	_, err = h.People.Update(t.Context(), "mia", func(u *v1.UserSpec) error { u.Groups = []string{"vision"}; return nil })
 	require.NoError(t, err)
 	h.Eventually("a grant goes", func() bool { return h.Submit(h.tokens["mia"], "again", "speech").Status == 403 })

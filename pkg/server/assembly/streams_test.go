@@ -32,7 +32,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
-// rooms is a house whose jobs have containers, which the test simulates.
+// rooms is a house whose jobs have containers. The test simulates the containers.
 type rooms struct {
 	*house
 	kubelet *jobtest.Kubelet
@@ -74,7 +74,7 @@ func newRooms(t *testing.T) *rooms {
 	return &rooms{house: houseOn(t, c, servertest.Options{API: func(config *rest.Config) { *config = rest.Config{Host: front.URL} }}), kubelet: k}
 }
 
-// runs gives a job a running pod.
+// runs gives a job of a user a running pod.
 func (r *house) runs(t *testing.T, user, name string) {
 	t.Helper()
 	object := fv1.ObjectName(user, name)
@@ -96,7 +96,7 @@ func (r *rooms) config(who string) *rest.Config {
 	return &rest.Config{Host: r.URL, BearerToken: r.tokens[who], TLSClientConfig: rest.TLSClientConfig{CAData: ca}}
 }
 
-// exec runs a command as a person, over one of the two protocols.
+// exec runs a command as a person, over SPDY or WebSocket.
 func (r *rooms) exec(t *testing.T, ctx context.Context, way, who, path, stdin string, out io.Writer) error {
 	t.Helper()
 	target := r.URL + path
@@ -132,7 +132,7 @@ func TestAPersonEntersTheirOwnTasks(t *testing.T) {
 			require.ErrorAs(t, r.exec(t, t.Context(), way, "ann", inTrain+"fail", "", io.Discard), &exit)
 			assert.Equal(t, 7, exit.Code)
 
-			// The server builds the request to the API server itself.
+			// The server ignores the client's parameters for the container, and builds the request to the API server itself.
 			out.Reset()
 			require.NoError(t, r.exec(t, t.Context(), way, "ann", inTrain+"asked&container=init&pod=other&namespace=kube-system&command=two%20words", "", &out))
 			assert.Equal(t, "command=asked&command=two+words&container=app&stdout=true\n", out.String())
@@ -147,7 +147,7 @@ func TestAPersonEntersTheirOwnTasks(t *testing.T) {
 			require.Error(t, r.exec(t, t.Context(), way, "ann", strings.Replace(inTrain, "/0/", "/1/", 1)+"cat", "", io.Discard), "it doesn't run")
 		})
 	}
-	// waits enters a task and runs a command until it is ended.
+	// waits enters a task as a person, and runs a command that waits until the connection is closed.
 	waits := func(t *testing.T, who, job string) <-chan error {
 		t.Helper()
 		begun, ended := &signal{made: make(chan struct{})}, make(chan error, 1)
@@ -229,7 +229,7 @@ func TestAPersonEntersTheirOwnTasks(t *testing.T) {
 	assert.NotContains(t, r.Printed.String(), "two+words")
 }
 
-// signal reports when something is written.
+// signal is a writer that reports the first write.
 type signal struct{ made chan struct{} }
 
 func (s *signal) Write(p []byte) (int, error) {

@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// storage makes a claim that jobs may mount. By its label it would be everyone's default.
+// storage creates a claim that jobs can mount. The claim's label marks it as a default for all users.
 func (h *house) storage(t *testing.T, name string) {
 	t.Helper()
 	_, err := h.cluster.Client.CoreV1().PersistentVolumeClaims(kube.JobNamespace).Create(t.Context(), &corev1.PersistentVolumeClaim{
@@ -34,7 +34,7 @@ func (h *house) storage(t *testing.T, name string) {
 	}
 }
 
-// mounted returns the claims of a job's first role.
+// mounted returns the claims that the first role of a job mounts.
 func mounted(f *fv1.Framework) (out []string) {
 	for _, v := range f.Spec.TaskRoles[0].Task.Pod.Spec.Volumes {
 		if v.PersistentVolumeClaim != nil {
@@ -125,7 +125,7 @@ func TestNamesOfOthersAreInNoAnswer(t *testing.T) {
 	}
 	assert.Contains(t, h.as("abe", "GET", "/api/v2/jobs?keyword=quietly", "").Body, "quietly-done", "who may see it does")
 
-	// Ann's job waits for one of vic's, which abe doesn't see.
+	// Ann's job waits for a job of vic, which abe may not see.
 	f := framework(t, h.cluster, "ann", "quietly-done")
 	metav1.SetMetaDataAnnotation(&f.ObjectMeta, fv1.AnnotationAfter, `[{"job":"vic/own-thing","framework":"`+fv1.ObjectName("vic", "own-thing")+`","uid":"1"}]`)
 	jobs, err := job.New(h.cluster)
@@ -139,7 +139,7 @@ func TestNamesOfOthersAreInNoAnswer(t *testing.T) {
 	assert.NotContains(t, a.Body, fv1.ObjectName("vic", "own-thing"))
 	assert.Contains(t, h.as("root", "GET", "/api/v3/jobs/ann/quietly-done", "").Body, "vic/own-thing")
 
-	// A name for a copy shows no names of the owner.
+	// The name for a copy doesn't reveal the names of the owner's jobs.
 	require.Equal(t, 202, h.Submit(h.tokens["ann"], "quietly-done-2", "speech").Status)
 	assert.Contains(t, h.as("abe", "GET", "/api/v3/jobs/ann/quietly-done/freename", "").Body, `"quietly-done-2"`)
 	assert.Contains(t, h.as("ann", "GET", "/api/v3/jobs/ann/quietly-done/freename", "").Body, `"quietly-done-3"`)

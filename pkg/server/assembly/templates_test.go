@@ -90,7 +90,7 @@ func TestTemplatesAreSeenByWhomTheyAreSharedWith(t *testing.T) {
 			assert.Equal(t, status, h.as(who, "PUT", "/api/v3/templates/"+id+"/star", "").Status)
 		}
 	}
-	// The audit shows callers the records of their denied requests, and must not show them names.
+	// The audit shows the records of denied requests to the people who sent the requests. These records must not contain the names of templates.
 	refusals := 0
 	for line := range strings.Lines(h.Printed.String()) {
 		if strings.Contains(line, `"actor":"vic"`) && strings.Contains(line, `"kind":"template"`) {
@@ -100,14 +100,14 @@ func TestTemplatesAreSeenByWhomTheyAreSharedWith(t *testing.T) {
 		}
 	}
 	assert.NotZero(t, refusals)
-	// When a grant is revoked, the template is no longer visible.
+	// The template is no longer visible after the grant was revoked.
 	_, err := h.People.Update(t.Context(), "abe", func(u *v1.UserSpec) error { u.Groups = []string{"vision"}; return nil })
 	require.NoError(t, err)
 	assert.Equal(t, []string{"ann/public"}, h.templates(t, "abe", ""))
 	assert.Equal(t, 404, h.as("abe", "GET", "/api/v3/templates/"+group, "").Status)
 }
 
-// The server supports the requests of the marketplace's pages and of OpenPAI's page for submissions.
+// The server supports the requests that the pages of the marketplace and OpenPAI's Submit page send.
 func TestItemsAreAsTheMarketplaceReadsThem(t *testing.T) {
 	h := newHouse(t)
 	protocol := loose("train") + "secrets: {password: TOP-SECRET}\n"
@@ -135,7 +135,7 @@ func TestItemsAreAsTheMarketplaceReadsThem(t *testing.T) {
 		"categories": []any{"nlp"}, "tags": []any{"bert", "pytorch"}, "summary": "Trains BERT", "description": "# BERT\n<script>alert(1)</script>", "useNumber": 0.0, "starNumber": 0.0, "status": "approved",
 		"ItemTags": []any{map[string]any{"id": "bert", "name": "bert"}, map[string]any{"id": "pytorch", "name": "pytorch"}}, "ItemCategories": []any{map[string]any{"id": "nlp", "name": "nlp"}}}, i)
 
-	// A page sends all that it has read.
+	// A page sends all fields that it has read.
 	whole := h.as("ann", "GET", "/marketplace/api/items/"+id, "")
 	assert.Contains(t, whole.Header.Get("Content-Type"), "application/json", "no browser treats a description as a page")
 	again := whole.JSON()
@@ -214,7 +214,7 @@ func TestTemplatesCantBeForged(t *testing.T) {
 		}
 	}
 
-	// Only administrators may change an official example.
+	// Only administrators may change a template that is an official example.
 	require.Equal(t, 200, h.as("root", "PUT", "/api/v2/templates/"+id, `{"categories":["official example"],"isPublic":true}`).Status)
 	ask("ann", "PUT", "/templates/"+id, `{"summary":"mine"}`, 403, "ForbiddenUserError")
 	ask("ann", "DELETE", "/templates/"+id, "", 403, "ForbiddenUserError")
@@ -280,7 +280,7 @@ func TestWhoIsRemovedLeavesNoTemplates(t *testing.T) {
 	assert.Equal(t, 200, h.as("root", "DELETE", "/api/v3/users/leo", "").Status)
 	assert.Equal(t, []string{"ann/late"}, h.templates(t, "vic", ""))
 
-	// If a template is added while its author is removed, only administrators see it, and can remove it.
+	// If a template is added while its author is being removed, only administrators can see and remove the template.
 	store, err := template.Open(h.cluster.Config, template.Options{})
 	require.NoError(t, err)
 	require.NoError(t, store.Load(t.Context()))
@@ -340,7 +340,7 @@ func TestTheCatalogueIsForEveryoneAndChangedByNobody(t *testing.T) {
 	assert.Equal(t, 200, h.as("vic", "DELETE", "/api/v3/templates/"+mine, "").Status)
 }
 
-// Operators change the objects of the cluster directly, too.
+// Operators may also change the objects of the cluster directly.
 func TestTwoReplicasKnowTheSameTemplates(t *testing.T) {
 	h := newHouse(t)
 	other := servertest.Start(t, h.cluster, servertest.Options{})

@@ -21,7 +21,7 @@ import (
 
 const watchPath = "/api/v3/jobs/watch"
 
-// inState reports whether an event is about a job in a state.
+// inState returns a function that reports whether an event is about a job in a state.
 func inState(w *servertest.Watch, job, state string) func(servertest.Event) bool {
 	return func(e servertest.Event) bool {
 		row := struct{ State string }{}
@@ -33,7 +33,7 @@ func of(w *servertest.Watch, job string) func(servertest.Event) bool {
 	return func(e servertest.Event) bool { return w.Name(e) == job }
 }
 
-// gone deletes a job's Framework.
+// gone deletes the Framework of a job.
 func gone(t *testing.T, h *house, user, name string) {
 	t.Helper()
 	client, err := dynamic.NewForConfig(h.cluster.Config)

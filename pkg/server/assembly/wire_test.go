@@ -43,7 +43,7 @@ func TestPathsHeadersAndMethods(t *testing.T) {
 	a = h.Ask("GET", "/api/v2/jobs", "", "")
 	assert.Equal(t, "*", a.Header.Get("Access-Control-Allow-Origin"), "refusals, too: the portal reads them")
 
-	// An unchanged response isn't sent again; the response to a HEAD request has no body.
+	// An unchanged response isn't sent again. The response to a HEAD request has no body.
 	a = h.as("vera", "GET", "/api/v2/jobs", "")
 	tag := a.Header.Get("ETag")
 	require.NotEmpty(t, tag)

@@ -11,7 +11,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// If the API reported success, an administrator would stay in the group while everyone takes the person for an ordinary user.
+// If the API reported success here, an administrator could keep the rights of the group while other people believe that these rights were removed.
 func TestNoOneIsTakenOutOfAGroupThatAProviderKeepsThemIn(t *testing.T) {
 	h := newHouse(t)
 	ask := h.asker(t)

@@ -1,5 +1,5 @@
-// Package attacks has attempts to access another person's jobs, secrets, logs, shells, tokens and pages. Tests try all attempts on a server. In: a
-// server over TLS, and two of its users. Out: an error for each attempt that got data that it shouldn't, or an unexpected response.
+// Package attacks makes attempts to access another person's jobs, secrets, logs, shells, tokens and pages. Tests make all attempts on a server. In:
+// a server over TLS, and two of its users. Out: an error for each attempt that got data that it shouldn't get, or an unexpected response.
 package attacks
 
 import (
@@ -17,48 +17,48 @@ import (
 	"time"
 )
 
-// World is a server, an owner with a job, and a thief who must not learn that the job exists.
+// World holds a server, an owner with a job, and a thief who must not learn that the job exists.
 type World struct {
 	Address string // HOST:PORT
 	Pages   string // HOST:PORT of the pages of other services
 	TLS     *tls.Config
 
-	// Owner has Job, whose Framework is Object; Own is a job of the Thief.
+	// Owner owns the job Job, whose Framework is Object. Own is a job of the Thief.
 	Owner, Job, Object string
 	Thief, Own         string
-	// Reader sees the owner's jobs and may not change them; "" if the world has no reader.
+	// Reader may see the owner's jobs, but not change them; "" if the world has no reader.
 	Reader string
 
-	// OwnerToken, ThiefToken and ReaderToken are tokens of people who may sign in; the other tokens are invalid tokens of the owner. Empty tokens
-	// aren't tried.
+	// OwnerToken, ThiefToken and ReaderToken are tokens of people who may sign in; the other tokens are invalid tokens of the owner. The attempts
+	// skip empty tokens.
 	OwnerToken, ThiefToken, ReaderToken string
 	Expired, Revoked, Disabled, Refresh string
-	// TokenID is the id of a token of the owner.
+	// TokenID is the id of one of the owner's tokens.
 	TokenID string
-	// Marks are strings that only the owner may see.
+	// Marks lists strings that only the owner may see.
 	Marks []string
 }
 
-// Attack is one attempt: the bytes that are sent, and the statuses of a rejection. An attempt may have several requests.
+// Attack is one attempt. Raw holds the bytes that are sent, and Want lists the statuses of a rejection. An attempt may send several requests.
 type Attack struct {
 	Name string
 	Raw  string
 	Want []int
-	// Pages sends it to World.Pages.
+	// Pages sends the attempt to World.Pages instead of World.Address.
 	Pages bool
-	// Reflected are strings that no response may have, in addition to the world's marks.
+	// Reflected lists strings that no response may contain, in addition to the world's Marks.
 	Reflected []string
 }
 
-// All returns all attempts over HTTP/1.1. Each name is unique.
+// All returns all attempts over HTTP/1.1. Their names are unique.
 func All(w *World) []Attack {
 	return slices.Concat(tokens(w), names(w), verbs(w), people(w), headers(w), framing(w), pages(w))
 }
 
-// answerTime bounds an attempt: a server that waits for more bytes has rejected the attempt, too.
+// answerTime bounds the duration of an attempt. A server that waits for more bytes until then has rejected the attempt, too.
 const answerTime = 10 * time.Second
 
-// Try makes an attempt. It returns an error if the attempt succeeded, or if the response has an unexpected status.
+// Try makes an attempt. It returns an error if the attempt succeeded, or if a response has an unexpected status.
 func Try(ctx context.Context, w *World, a *Attack) error {
 	said, err := talk(ctx, w, a)
 	if err != nil {
@@ -77,7 +77,7 @@ func Try(ctx context.Context, w *World, a *Attack) error {
 	return w.kept(text, a.Reflected)
 }
 
-// kept returns an error if a response has strings that it shouldn't.
+// kept returns an error if a response contains one of the world's marks, or one of the strings in more.
 func (w *World) kept(text string, more []string) error {
 	for _, mark := range append(slices.Clone(w.Marks), more...) {
 		if mark != "" && strings.Contains(text, mark) {
@@ -87,7 +87,7 @@ func (w *World) kept(text string, more []string) error {
 	return nil
 }
 
-// talk sends bytes unchanged, and returns everything that it receives until the connection ends.
+// talk sends the bytes of an attempt unchanged, and returns all bytes that it receives until the connection ends.
 func talk(ctx context.Context, w *World, a *Attack) ([]byte, error) {
 	to := w.Address
 	if a.Pages {
@@ -109,10 +109,10 @@ func talk(ctx context.Context, w *World, a *Attack) ([]byte, error) {
 	return said, nil
 }
 
-// upgrading is in requests that don't end the connection themselves.
+// upgrading is part of the requests after which the connection stays open.
 const upgrading = "Connection: Upgrade\r\n"
 
-// first reads one response.
+// first reads one response, and returns its bytes.
 func first(c io.Reader) []byte {
 	said := &bytes.Buffer{}
 	r, err := http.ReadResponse(bufio.NewReader(io.TeeReader(c, said)), nil)
@@ -123,7 +123,7 @@ func first(c io.Reader) []byte {
 	return said.Bytes()
 }
 
-// read parses responses, and returns them as text with their bodies unpacked.
+// read parses responses. It returns their statuses, and their headers and unpacked bodies as text.
 func read(said []byte, method string) (statuses []int, text string) {
 	in, out := bufio.NewReader(bytes.NewReader(said)), &strings.Builder{}
 	for {
@@ -140,12 +140,12 @@ func read(said []byte, method string) (statuses []int, text string) {
 	}
 }
 
-// ask returns a request without a body. headers are names and values.
+// ask returns a request without a body. headers alternates between names and values.
 func (w *World) ask(method, target, token string, headers ...string) string {
 	return w.send(method, target, token, "", headers...)
 }
 
-// as returns an Authorization header.
+// as returns the Authorization header with a token, or "" for an empty token.
 func as(token string) string {
 	if token == "" {
 		return ""
@@ -153,7 +153,7 @@ func as(token string) string {
 	return "Authorization: Bearer " + token + "\r\n"
 }
 
-// send returns a request. The request closes the connection, unless it upgrades it.
+// send returns a request with a body. The server closes the connection after the request, unless the request upgrades the connection.
 func (w *World) send(method, target, token, body string, headers ...string) string {
 	b := &strings.Builder{}
 	fmt.Fprintf(b, "%s %s HTTP/1.1\r\nHost: %s\r\n%s", method, target, w.host(), as(token))
@@ -180,14 +180,14 @@ func (w *World) host() string {
 	return w.Address
 }
 
-// Names of the server, as an attacker sees them.
+// These are names of the server that an attacker can see.
 const (
 	cookies = "__Host-Http-pai-"
 	cookie  = cookies + "session="
 	ticket  = "pai-ticket."
 )
 
-// Statuses of rejected requests.
+// These are the statuses of rejected requests.
 var (
 	unknown   = []int{http.StatusUnauthorized}
 	hidden    = []int{http.StatusNotFound}
@@ -196,6 +196,6 @@ var (
 	nowhere   = []int{http.StatusBadRequest, http.StatusNotFound}
 )
 
-// detail and place return the path of the owner's job in OpenPAI's API and in ours.
+// detail returns the path of the owner's job in OpenPAI's API, and place returns its path in paictl's API.
 func (w *World) detail() string { return "/api/v2/jobs/" + w.Owner + "~" + w.Job }
 func (w *World) place() string  { return "/api/v3/jobs/" + w.Owner + "/" + w.Job }

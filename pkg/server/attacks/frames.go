@@ -16,8 +16,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// Framed is an attempt over HTTP/2: the fields of one request as they are sent, even if no real client sends such
-// fields.
+// Framed is an attempt over HTTP/2. Fields holds the fields of one request. They are sent even if no real client would send such fields.
 type Framed struct {
 	Name   string
 	Fields []hpack.HeaderField
@@ -68,7 +67,7 @@ func Frames(w *World) []Framed {
 	}
 }
 
-// TryFrames is like Try, for HTTP/2.
+// TryFrames makes an attempt over HTTP/2. Otherwise it is like Try.
 func TryFrames(ctx context.Context, w *World, f *Framed) error {
 	settings := w.TLS.Clone()
 	settings.NextProtos = []string{"h2"}
@@ -97,10 +96,10 @@ func TryFrames(ctx context.Context, w *World, f *Framed) error {
 	return w.kept(text, nil)
 }
 
-// frameBytes is the default limit of a frame.
+// frameBytes is the default limit of a frame's size.
 const frameBytes = 16 << 10
 
-// request sends the fields of a request, in as many frames as they need.
+// request sends the fields of a request in as many frames as necessary.
 func request(framer *http2.Framer, fields []hpack.HeaderField) error {
 	block := &bytes.Buffer{}
 	encoder := hpack.NewEncoder(block)
@@ -122,7 +121,7 @@ func request(framer *http2.Framer, fields []hpack.HeaderField) error {
 	return nil
 }
 
-// response reads the stream until it ends.
+// response reads frames until the stream ends, and returns the status and the body of the response.
 func response(framer *http2.Framer) (status int, text string) {
 	body := &strings.Builder{}
 	for {

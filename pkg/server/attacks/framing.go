@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// framing returns requests that a proxy could interpret differently from the server: they hide a second request. The hidden request has the owner's
-// token, and a proxy would have blocked it, so the server must not respond to the hidden request.
+// framing returns requests that hide a second request, because a proxy could interpret their length differently from the server. The hidden request
+// contains the owner's token, but a proxy would have blocked it. So the server must not respond to the hidden request.
 func framing(w *World) []Attack {
 	hidden := w.ask("GET", w.detail()+"/config", w.OwnerToken)
 	head := func(lines ...string) string {

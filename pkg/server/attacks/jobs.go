@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// names returns attempts with names and paths that resemble or lead to the owner's job.
+// names returns attempts with names and paths that resemble the owner's job, or that could lead to this job.
 func names(w *World) []Attack {
 	var out []Attack
 	for _, path := range []string{
@@ -32,7 +32,7 @@ func names(w *World) []Attack {
 	return out
 }
 
-// lookalike replaces letters with similar letters of another alphabet, and wide replaces letters with letters of another width.
+// lookalike replaces letters with similar letters of another alphabet. wide replaces letters with their full-width forms.
 func lookalike(name string) string {
 	return strings.NewReplacer("a", "%d0%b0", "e", "%d0%b5", "o", "%d0%be").Replace(name)
 }
@@ -61,17 +61,17 @@ func escaped(text string) string {
 	return b.String()
 }
 
-// exec returns the path of a command in the first task of a job.
+// exec returns the path that runs a command in the first task of a job. The command prints the task's environment.
 func (w *World) exec(user, job string) string {
 	return "/api/v3/jobs/" + user + "/" + job + "/tasks/main/0/exec?command=cat&command=/proc/1/environ&stdout=true"
 }
 
-// upgrade returns a request for a WebSocket.
+// upgrade returns a request that upgrades the connection to a WebSocket.
 func (w *World) upgrade(target, token string, headers ...string) string {
 	return w.ask("GET", target, token, append([]string{"Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="}, headers...)...)
 }
 
-// verbs returns attempts at all operations on a job, by users who don't see it and by users who only see it.
+// verbs returns attempts at all operations on a job. They are made by users who don't see the job, and by users who may only see it.
 func verbs(w *World) []Attack {
 	type verb struct{ method, path, body string }
 	changes := []verb{

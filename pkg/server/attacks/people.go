@@ -2,7 +2,7 @@ package attacks
 
 import "net/http"
 
-// people returns attempts to act as another person, or to get more rights, and to reach others' tokens.
+// people returns attempts to act as another person, to get more rights, and to access other people's tokens.
 func people(w *World) []Attack {
 	refused := []int{http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusConflict}
 	var out []Attack
@@ -37,7 +37,7 @@ func people(w *World) []Attack {
 	} {
 		out = append(out, Attack{Name: a[0] + " " + a[1] + " " + a[2], Raw: w.send(a[0], a[1], w.ThiefToken, a[2]), Want: refused})
 	}
-	// Fields that people may change for themselves give them no rights.
+	// People may change these fields themselves, because the fields give no rights.
 	out = append(out, Attack{Name: "a change of oneself that adds more", Raw: w.send("PUT", "/api/v2/users/"+w.Thief+"/extension", w.ThiefToken, `{"extension":{"admin":true,"grouplist":["administrators"],"virtualCluster":["default"]},"admin":true,"grouplist":["administrators"]}`),
 		Want: []int{http.StatusOK, http.StatusCreated, http.StatusBadRequest}})
 	for _, path := range []string{"/metrics", "/readyz", "/debug/pprof/heap", "/debug/vars", "/.git/config", "/.env", "/api/v1/namespaces/pai-people/secrets", "/apis", "/openapi/v2", "/api/v1/namespaces/pai-jobs/pods", "/var/run/secrets/kubernetes.io/serviceaccount/token", "/settings.json", "/etc/pai-server/settings.json"} {

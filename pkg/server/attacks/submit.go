@@ -2,7 +2,7 @@ package attacks
 
 import "net/http"
 
-// Taken is the prefix of the names of jobs that attempts would create for other people.
+// Taken is the prefix of the names of the jobs that attempts try to create for other people.
 const Taken = "taken"
 
 // File returns a job file with additional lines.
@@ -11,8 +11,8 @@ func File(name, more string) string {
 		"taskRoles: {main: {instances: 1, dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 64, gpu: 0}, commands: ['sleep 1']}}\n" + more
 }
 
-// submissions returns jobs that would belong to other people, or would have other people's data. Tests check that the owner doesn't get any of these
-// jobs.
+// submissions returns attempts to submit jobs that would belong to other people, or would contain other people's data. Tests check that the owner
+// doesn't get any of these jobs.
 func submissions(w *World) []Attack {
 	refused := []int{http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusConflict}
 	var out []Attack
@@ -48,7 +48,7 @@ func submissions(w *World) []Attack {
 	return out
 }
 
-// nested returns JSON of n lists in each other.
+// nested returns JSON of n nested lists.
 func nested(n int) string {
 	b := make([]byte, 0, 2*n)
 	for range n {

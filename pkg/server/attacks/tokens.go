@@ -11,7 +11,7 @@ import (
 
 var raw64 = base64.RawURLEncoding
 
-// tokens returns attempts with invalid tokens, for the owner's job.
+// tokens returns attempts to read the owner's job with invalid tokens.
 func tokens(w *World) []Attack {
 	forged := map[string]string{
 		"no token":                            "",
@@ -67,18 +67,18 @@ func tokens(w *World) []Attack {
 	return out
 }
 
-// cutSignature returns a token with another text in place of its signature.
+// cutSignature returns a token with its signature replaced with another text.
 func cutSignature(token, instead string) string {
 	i := strings.LastIndex(token, ".")
 	return token[:i] + instead
 }
 
-// swapped returns a token with the claims of one and the signature of another.
+// swapped returns a token with the claims of one token and the signature of another token.
 func swapped(claims, signature string) string {
 	return cutSignature(claims, signature[strings.LastIndex(signature, "."):])
 }
 
-// renamed returns a token with another name in its claims, and its old signature.
+// renamed returns a token with another name in its claims, but with its old signature.
 func renamed(token, from, to string) string {
 	parts := strings.Split(token, ".")
 	claims, _ := raw64.DecodeString(parts[1]) // a token of the server
@@ -116,7 +116,7 @@ func hmacSigned(token string) string {
 	return t + raw64.EncodeToString(mac.Sum(nil))
 }
 
-// ownKey signs a token's claims with a key that the token itself brings, or that it says where to find.
+// ownKey signs the claims of a token with a key of the attacker. The token contains the key, or with elsewhere the address of the key.
 func ownKey(token string, elsewhere bool) string {
 	private := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 	public := private.Public().(ed25519.PublicKey)

@@ -3,7 +3,7 @@
 // In: a person, a key, a checksum of the submission. Out: a claim, which holds the response once it is known.
 //
 // A server writes the claim before it creates the job, and the response afterwards. If the server is killed in between, the claim has no response,
-// and the next server must find the job.
+// and the server that gets the repeated submission must find the job.
 package idempotency
 
 import (
@@ -24,7 +24,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// Life is how long a key is remembered.
+// Life is how long a claim is stored.
 const Life = 2 * time.Hour
 
 // ErrOther is the error for a key that was used for another submission.
@@ -35,16 +35,16 @@ const (
 	fieldAnswer = "answer"
 )
 
-// page is how many claims are read at a time.
+// page is the number of claims that are read at a time.
 const page = 500
 
-// Store stores claims in Secrets of people.
+// Store stores claims in Secrets of the namespace for people.
 type Store struct {
 	secrets typedv1.SecretInterface
 	now     func() time.Time
 }
 
-// New returns a store.
+// New returns a Store. If now is nil, it uses time.Now.
 func New(client kubernetes.Interface, now func() time.Time) *Store {
 	if now == nil {
 		now = time.Now
@@ -54,13 +54,14 @@ func New(client kubernetes.Interface, now func() time.Time) *Store {
 
 // Claim is a person's key and the submission that came with the key.
 type Claim struct {
-	// Answer is the response to the submission; "" until it is known.
+	// Answer is the response to the submission; "" if it isn't known yet.
 	Answer string
 	name   string
 	uid    types.UID
 }
 
-// Take claims a key for a submission, or finds its claim.
+// Take creates a claim of a key for a submission. If the person has already claimed the key, Take returns the existing claim, or ErrOther if the key
+// was used for another submission.
 func (s *Store) Take(ctx context.Context, user string, uid types.UID, key string, digest [sha256.Size]byte) (*Claim, error) {
 	sum := sha256.Sum256([]byte(string(uid) + "\x00" + key))
 	want := &corev1.Secret{
@@ -89,7 +90,7 @@ func (s *Store) Take(ctx context.Context, user string, uid types.UID, key string
 	return nil, errors.New("the submission with that key keeps changing")
 }
 
-// Done stores the response.
+// Done stores the response to a submission in its claim.
 func (s *Store) Done(ctx context.Context, c *Claim, answer string) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q},"stringData":{%q:%q}}`, c.uid, fieldAnswer, answer)
 	if _, err := s.secrets.Patch(ctx, c.name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {

@@ -1,6 +1,6 @@
-// Package inprocess is the server inside paictl, for users who have the cluster's kubeconfig: the routes, rules and audit of pai-server,
-// even if pai-server doesn't run. In: a kubeconfig's connection. Out: a dialer for connections to the server, whose requests are the
-// operator's.
+// Package inprocess runs the server inside paictl for users who have the cluster's kubeconfig. It provides the routes, rules and audit of pai-server
+// even if pai-server doesn't run. In: a kubeconfig's connection. Out: a dialer for connections to the server. All requests over these connections
+// are requests of the operator.
 package inprocess
 
 import (
@@ -41,30 +41,31 @@ import (
 	"github.com/openpai/paictl/pkg/services/state"
 )
 
-// HeaderFor names the person for whom the operator acts, escaped as in a query. Only this server reads it.
+// HeaderFor is the header with the name of the person for whom the operator acts. The name is escaped as in a query. Only this server reads the
+// header.
 const HeaderFor = "Impersonate-User"
 
-// Options specify the parts of the server.
+// Options holds the parts and settings of the server.
 type Options struct {
 	Cluster *kube.Cluster
 	Version string
 	Log     *slog.Logger
-	// Configured returns the virtual clusters if no scheduler responds. If it is nil, the virtual clusters of the scheduler's last configuration are
-	// used.
+	// Configured returns the virtual clusters for the time when no scheduler responds. If Configured is nil, the virtual clusters of the scheduler's
+	// last configuration are used.
 	Configured func(context.Context) ([]api.VirtualCluster, error)
 	// Status reads the state of the whole cluster; it may be nil.
 	Status app.StatusSource
 	// Services reads the state of the platform's services; it may be nil.
 	Services func(context.Context) (*state.Report, error)
-	// Web sends a request to the HTTP API of a service of the platform; nil: through the API server.
+	// Web sends a request to the HTTP API of a service of the platform. If Web is nil, such requests are sent through the API server.
 	Web func(ctx context.Context, service, path string, query url.Values) (io.ReadCloser, error)
-	// Author is the author of changes of the configuration, for its history.
+	// Author is recorded as the author of changes in the history of the configuration.
 	Author string
-	// Unaudited is called when a change couldn't be written to the audit; it may be nil.
+	// Unaudited is called if a change couldn't be written to the audit; it may be nil.
 	Unaudited func(error)
 }
 
-// Server serves the operator's requests. It starts with the first connection, and ends with the program.
+// Server serves the operator's requests. It starts with the first connection, and runs until the program ends.
 type Server struct {
 	o       Options
 	jobs    *job.Client
@@ -85,7 +86,7 @@ type Server struct {
 	prepared bool      // the first change found that the definitions and groups exist
 }
 
-// New returns a server. It sends no request yet.
+// New returns a server. It doesn't send requests to the cluster yet.
 func New(o Options) (*Server, error) {
 	s := &Server{o: o, pipe: newPipe()}
 	var err error
@@ -120,7 +121,7 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// sender sends requests to Alertmanager.
+// sender returns a function that sends requests to Alertmanager.
 func sender(pages *web.Client) func(ctx context.Context, method, path string, query url.Values, body []byte) (int, []byte, error) {
 	return func(ctx context.Context, method, path string, query url.Values, body []byte) (int, []byte, error) {
 		status, answer, err := pages.Do(ctx, method, "alert-manager", path, query, body)
@@ -131,7 +132,7 @@ func sender(pages *web.Client) func(ctx context.Context, method, path string, qu
 	}
 }
 
-// Dial connects to the server.
+// Dial returns a connection to the server, and starts the server if necessary.
 func (s *Server) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	s.started.Do(func() {
 		go func() { _ = s.server.HTTP(s.server).Serve(s.pipe) }() // it ends with the program
@@ -139,7 +140,7 @@ func (s *Server) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return s.pipe.dial(ctx)
 }
 
-// reveal returns the text and the remedy of an error of the cluster, which is for the operator.
+// reveal returns the text and the remedy of an error of the cluster. Other servers hide such errors, but the operator may see them.
 func (s *Server) reveal(err error) (message, remedy string) {
 	if aboutPeople(err) {
 		err = s.o.Cluster.Explain(err) // the remedy of pkg/job is a role for jobs
@@ -148,7 +149,7 @@ func (s *Server) reveal(err error) (message, remedy string) {
 	return err.Error(), hint.Of(err)
 }
 
-// aboutPeople reports whether the API server denied access to an object of the cluster's people.
+// aboutPeople reports whether the API server denied access to an object that stores people.
 func aboutPeople(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !apierrors.IsForbidden(err) || !errors.As(err, &status) {
@@ -158,7 +159,7 @@ func aboutPeople(err error) bool {
 	return d != nil && d.Group == v1.GroupVersion.Group || strings.Contains(err.Error(), strconv.Quote(v1.Namespace))
 }
 
-// caller returns the operator, after it has read the objects of the request.
+// caller reads the objects that the request needs, and returns the operator.
 func (s *Server) caller(r *http.Request) (app.Caller, error) {
 	if err := s.load(r); err != nil {
 		return app.Caller{}, err
@@ -170,7 +171,7 @@ func (s *Server) caller(r *http.Request) (app.Caller, error) {
 	return s.core.Operator(s.operator, as), nil
 }
 
-// load reads the objects of a request. pai-server has them by watch.
+// load reads the objects that a request needs. pai-server doesn't need it, because pai-server watches the objects.
 func (s *Server) load(r *http.Request) error {
 	route := s.server.Match(r)
 	if route == nil {
@@ -211,11 +212,12 @@ func (s *Server) load(r *http.Request) error {
 	return nil
 }
 
-// peopleAge is how long the people that were read stay valid: a command with many changes doesn't read them for each. Changes of this server appear
-// at once. Other people's changes appear as soon as in pai-server, and the API server rejects a change of an old version.
+// peopleAge is how long the server uses people that it has read, so that a command with many changes doesn't read them again for each change.
+// Changes of this server take effect at once. Changes by others become visible about as soon as in pai-server, and the API server rejects a change
+// that is based on an old version.
 const peopleAge = 5 * time.Second
 
-// loadPeople reads the people. With prepare, it first adds the definitions and groups that the first change of a cluster needs.
+// loadPeople reads the people. If prepare is set, it first creates the definitions and groups that a cluster needs before the first change.
 func (s *Server) loadPeople(ctx context.Context, prepare bool) error {
 	s.reading.Lock()
 	defer s.reading.Unlock()
@@ -235,7 +237,7 @@ func (s *Server) loadPeople(ctx context.Context, prepare bool) error {
 	return nil
 }
 
-// operator returns the user of the kubeconfig, as the API server knows it.
+// operator returns the name of the kubeconfig's user according to the API server, or "unknown".
 func (s *Server) operator(ctx context.Context) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -249,10 +251,10 @@ func (s *Server) operator(ctx context.Context) string {
 	return s.user
 }
 
-// auditTime bounds how long a change waits until its record is stored.
+// auditTime bounds how long a change waits until its audit record is stored.
 var auditTime = 10 * time.Second
 
-// Write stores a record of the audit before the command ends.
+// Write stores a record of the audit. It waits for that, because the program may end soon.
 func (s *Server) Write(ctx context.Context, r audit.Record) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditTime)
 	defer cancel()
@@ -261,7 +263,8 @@ func (s *Server) Write(ctx context.Context, r audit.Record) {
 	}
 	if err := s.jobs.History.SaveAudit(ctx, []audit.Record{r}); err != nil {
 		s.silent.Store(ctx.Err() != nil)
-		// Accounts with the role job-user can't write the audit, and a failed attempt changed nothing.
+		// A change by an account with the role job-user can't be recorded, because the account has no access to the audit. A failed attempt has
+		// changed nothing, so its record isn't important.
 		jobUser := r.Kind == string(rules.KindJob) && errors.Is(err, job.ErrClosed)
 		if s.o.Unaudited != nil && r.Outcome == audit.Done && !jobUser {
 			s.o.Unaudited(err)

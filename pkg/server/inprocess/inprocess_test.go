@@ -26,7 +26,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/inprocess"
 )
 
-// cluster is an API server with two templates, and a job controller behind its proxy.
+// cluster simulates an API server with two templates. A job controller is behind the API server's proxy.
 type cluster struct {
 	api *httptest.Server
 
@@ -113,7 +113,7 @@ func aTemplate(n string) string {
 	return fmt.Sprintf(`{"apiVersion":"paictl.openpai.org/v1","kind":"Template","metadata":{"name":"t%[1]s","uid":"0000000%[1]s-0000-4000-8000-000000000000","resourceVersion":"%[1]s"},"spec":{"name":"train%[1]s","author":"ann","file":"x"}}`, n)
 }
 
-// asked counts the requests of the server that contain a text.
+// asked returns the number of requests of the server that contain a text.
 func (c *cluster) asked(text string) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,7 +125,7 @@ func (c *cluster) asked(text string) (n int) {
 	return n
 }
 
-// client returns a function that sends a request to a server inside paictl, and the server's warnings.
+// client returns a function that sends a request to a server inside paictl. warnings holds the warnings of the server.
 func (c *cluster) client(t *testing.T) (send func(method, path, body string) (status int, answer string), warnings *[]error) {
 	config := &rest.Config{Host: c.api.URL}
 	api, err := kubernetes.NewForConfig(config)
@@ -262,7 +262,7 @@ func TestACommandWithManyRequestsReadsThePeopleOnce(t *testing.T) {
 	assert.Equal(t, 1, c.asked("GET /apis/paictl.openpai.org/v1/groups"))
 }
 
-// The server has no log, so an error has no id of a request.
+// The server keeps no log, so its errors contain no request id.
 func TestAnErrorHasItsCauseAndNoIDOfARequest(t *testing.T) {
 	c := newCluster(t)
 	c.bare = true

@@ -13,35 +13,35 @@ import (
 	"github.com/openpai/paictl/pkg/server/app"
 )
 
-// lister reads jobs on request; pai-server watches them instead.
+// lister reads the jobs for each request, whereas pai-server watches the jobs.
 type lister struct{ *job.Client }
 
 var errFollows = errors.New("the server inside paictl doesn't follow jobs")
 
-// Ordered implements app.Lister. Only OpenPAI's API has such lists.
+// Ordered implements app.Lister. It always fails, because only OpenPAI's API uses such lists.
 func (lister) Ordered(context.Context, listing.Filter) (*listing.OrderedPage, error) {
 	return nil, errFollows
 }
 
-// Watch implements app.Lister.
+// Watch implements app.Lister. It always fails.
 func (lister) Watch() (*cache.Watch, error) { return nil, errFollows }
 
-// Resume implements app.Lister.
+// Resume implements app.Lister. It always fails.
 func (lister) Resume(context.Context, string) (*cache.Watch, error) { return nil, errFollows }
 
-// Where implements app.Lister. Operators know every job.
+// Where implements app.Lister. It finds no job, because operators may see every job anyway.
 func (lister) Where(string, string) (vc string, known bool) { return "", false }
 
-// Unfinished implements app.Lister. Operators have no limits.
+// Unfinished implements app.Lister. It returns 0, because operators have no limits.
 func (lister) Unfinished(string) (jobs, tasks int) { return 0, 0 }
 
-// Row implements app.Lister.
+// Row implements app.Lister. It finds no job.
 func (lister) Row(string) (listing.Row, bool) { return listing.Row{}, false }
 
-// Await implements app.Lister. Lists are read on request, so they have each change.
+// Await implements app.Lister. It returns immediately, because lists are read for each request and so contain each change.
 func (lister) Await(context.Context, string, func(listing.Row) bool) {}
 
-// gonePause is how often Gone checks.
+// gonePause is the time between two checks of Gone.
 const gonePause = 500 * time.Millisecond
 
 // Gone implements app.Lister.
@@ -58,7 +58,7 @@ func (l lister) Gone(ctx context.Context, j *job.Job) (bool, error) {
 	}
 }
 
-// Exec runs a command in a task for the operator, in the name of the person as.
+// Exec runs a command in a task, for the operator in the name of the person as.
 func (s *Server) Exec(ctx context.Context, as string, t *job.Target, cmd stream.Command) error {
 	target, err := s.enter(ctx, as, t, "exec", cmd.Args)
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *Server) Exec(ctx context.Context, as string, t *job.Target, cmd stream.
 	return stream.Exec(ctx, s.o.Cluster, cmd)
 }
 
-// Forward forwards the connections that a listener accepts to a port of a task, until ctx ends.
+// Forward forwards connections to a port of a task until ctx ends. l is the listener that accepts the connections.
 func (s *Server) Forward(ctx context.Context, as string, t *job.Target, port int, l net.Listener, problem func(error)) error {
 	target, err := s.enter(ctx, as, t, "portforward", nil)
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *Server) Forward(ctx context.Context, as string, t *job.Target, port int
 	return stream.Serve(ctx, s.o.Cluster, l, stream.Port{Namespace: target.Namespace, Pod: target.Pod, Number: port}, problem)
 }
 
-// enter records that the operator enters a task, and finds its pod.
+// enter records in the audit that the operator enters a task, and finds the task's pod.
 func (s *Server) enter(ctx context.Context, as string, t *job.Target, way string, command []string) (*job.Target, error) {
 	d := s.core.For(s.core.Operator(s.operator, as), app.Origin{})
 	j, err := d.Job(ctx, "job.enter", t.User, t.Job)

@@ -5,7 +5,7 @@ import (
 	"net"
 )
 
-// pipe is a listener whose connections begin in this process.
+// pipe is a listener for connections within this process.
 type pipe struct {
 	conns chan net.Conn
 	done  chan struct{}

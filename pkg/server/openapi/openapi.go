@@ -17,10 +17,10 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Path is the path of the document.
+// Path is the path at which the server serves the document.
 const Path = "/api/v3/openapi.json"
 
-// Always returns the error codes that each route may respond with.
+// Always returns the error codes with which any route may respond.
 func Always() []string {
 	return []string{wire.CodeParameters, wire.CodeUnauthorized, wire.CodeForbidden, wire.CodeTooMany, wire.CodeTooLarge, wire.CodeMethod, wire.CodeUnknown, wire.CodeUnavailable}
 }
@@ -39,7 +39,7 @@ func Route(version string, routes []server.Route) (server.Route, error) {
 	return r, nil
 }
 
-// Document describes routes.
+// Document returns the OpenAPI document of the given routes.
 func Document(version string, routes []server.Route) ([]byte, error) {
 	s, paths := newSchemas(), map[string]map[string]any{}
 	failure, err := s.of(reflect.TypeFor[wire.Error]())
@@ -78,10 +78,10 @@ func Document(version string, routes []server.Route) ([]byte, error) {
 	})
 }
 
-// parameter matches the parts of a path that a request fills in.
+// parameter matches a parameter in the path of a route.
 var parameter = regexp.MustCompile(`\{([a-zA-Z0-9]+)(\.\.\.)?\}`)
 
-// Spelled returns a path as OpenAPI writes it.
+// Spelled returns the path of a route in the syntax of OpenAPI.
 func Spelled(path string) string { return parameter.ReplaceAllString(path, "{$1}") }
 
 func (s *schemas) operation(r *server.Route, path string, failure any) (map[string]any, error) {
@@ -127,7 +127,7 @@ func (s *schemas) operation(r *server.Route, path string, failure any) (map[stri
 	return o, nil
 }
 
-// request describes the parts of a request that fill a struct of wire.Decode.
+// request describes the parts of a request that wire.Decode decodes into a struct.
 func (s *schemas) request(in reflect.Type) (parameters []any, body map[string]any, err error) {
 	if in == nil || in.Kind() != reflect.Struct {
 		return nil, nil, nil

@@ -79,7 +79,7 @@ func TestTheDocumentIsWhatItSays(t *testing.T) {
 	assert.Empty(t, d.Paths["/api/v3/version"]["get"].Security)
 	assert.Contains(t, d.Paths["/api/v2/jobs"]["post"].RequestBody.Content, "text/yaml")
 
-	// Each schema is valid, and each reference leads to a schema.
+	// Each schema is valid, and each reference refers to an existing schema.
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(string(data)))
 	require.NoError(t, err)
 	c := jsonschema.NewCompiler()

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/server"
 )
 
-// intro is the text before the lists.
+// intro is the text of the page before the lists of routes.
 const intro = `# The REST API
 
 Use this page to look up an operation of the platform's server (the service ` + "`rest-server`" + `), or to write a client of it.
@@ -100,7 +100,7 @@ func Page(version string, routes []server.Route) (string, error) {
 	return strings.TrimSuffix(b.String(), "\n"), nil
 }
 
-// document is the part of the description that the page shows.
+// document holds the parts of the OpenAPI document that the page shows.
 type document struct {
 	Paths map[string]map[string]struct {
 		Parameters []struct{ Name, In string }

@@ -11,7 +11,7 @@ import (
 	"github.com/invopop/jsonschema"
 )
 
-// schemas holds the types of requests and responses, in their JSON form.
+// schemas holds the JSON schemas of the types of requests and responses.
 type schemas struct {
 	reflector jsonschema.Reflector
 	types     map[string]reflect.Type // by name
@@ -36,10 +36,10 @@ func newSchemas() *schemas {
 	return s
 }
 
-// odd are characters that names of schemas can't have: generic types have brackets.
+// odd matches characters that names of schemas can't contain. The names of generic types contain brackets.
 var odd = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// named returns a name that no type of another package has.
+// named returns a name for the schema of a type. No type of another package has the same name.
 func named(t reflect.Type) string {
 	path := strings.Split(t.PkgPath(), "/")
 	pkg := path[len(path)-1]
@@ -49,7 +49,7 @@ func named(t reflect.Type) string {
 	return odd.ReplaceAllString(pkg+"."+t.Name(), "_")
 }
 
-// written returns the schema of a type that isn't encoded like its fields.
+// written returns the schema of a type that isn't encoded by its fields, or nil.
 func written(t reflect.Type) *jsonschema.Schema {
 	value := reflect.New(t)
 	switch v := value.Interface().(type) {
@@ -66,7 +66,7 @@ func written(t reflect.Type) *jsonschema.Schema {
 	return nil
 }
 
-// byExample returns the schema of a type that encodes itself, as far as the encoding of a value shows it: a string, or
+// byExample returns the schema of a type that encodes itself. It derives the schema from the encoding of one value, which is either a string or
 // anything.
 func byExample(v json.Marshaler) *jsonschema.Schema {
 	if data, err := v.MarshalJSON(); err == nil && len(data) > 0 && data[0] == '"' {
@@ -75,7 +75,7 @@ func byExample(v json.Marshaler) *jsonschema.Schema {
 	return &jsonschema.Schema{}
 }
 
-// of returns the schema of a type, by reference if the type has a name.
+// of returns the schema of a type. If the type has a name, it returns a reference to the schema.
 func (s *schemas) of(t reflect.Type) (any, error) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -106,7 +106,7 @@ func (s *schemas) of(t reflect.Type) (any, error) {
 	return out, nil
 }
 
-// nullable marks the fields that may be null: fields that can be nil, and aren't omitted when they are nil.
+// nullable marks the fields that may be null, which are fields that can be nil and aren't omitted if they are nil.
 func nullable(t reflect.Type, schema any) {
 	def, _ := schema.(map[string]any)
 	fields, _ := def["properties"].(map[string]any)
@@ -140,7 +140,7 @@ func nullable(t reflect.Type, schema any) {
 
 func orNull(of any) any { return map[string]any{"anyOf": []any{of, map[string]any{"type": "null"}}} }
 
-// hasNulls reports whether a list has numbers that may be missing.
+// hasNulls reports whether a type is a list whose values may be null, such as a list of numbers.
 func hasNulls(t reflect.Type) bool {
 	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Pointer && t.Elem().Elem().Kind() != reflect.Struct
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/server"
 )
 
-// TypeScript describes the routes below prefix to programs in TypeScript: the parameters, body and response of each route, and the types that these
+// TypeScript returns TypeScript declarations for the routes below prefix: the parameters, body and response of each route, and the types that these
 // use.
 func TypeScript(version, prefix string, routes []server.Route) (string, error) {
 	data, err := Document(version, routes)
@@ -68,7 +68,7 @@ type content struct {
 	} `json:"content"`
 }
 
-// of returns the schema of the only media type; nil if no response is described.
+// of returns the schema of the only media type, or nil if no response is described.
 func (c *content) of() *schema {
 	if c != nil {
 		for _, media := range c.Content {
@@ -92,7 +92,7 @@ type schema struct {
 	Patterns   map[string]*schema `json:"patternProperties"`
 }
 
-// UnmarshalJSON implements json.Unmarshaler: true is the schema of all values.
+// UnmarshalJSON implements json.Unmarshaler. The schema true allows all values, like an empty schema.
 func (s *schema) UnmarshalJSON(data []byte) error {
 	if string(data) == "true" || string(data) == "false" {
 		return nil
@@ -101,7 +101,7 @@ func (s *schema) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*plain)(s))
 }
 
-// script is the text that is being made.
+// script holds the TypeScript text while it is being written.
 type script struct {
 	schemas map[string]*schema
 	types   strings.Builder
@@ -136,7 +136,7 @@ func (s *script) operation(o *operation) string {
 	return "{ " + strings.Join(append(fields, "answer: "+answer), "; ") + " }"
 }
 
-// text returns the type of a schema.
+// text returns the TypeScript type of a schema.
 func (s *script) text(of *schema) string {
 	switch {
 	case of == nil:
@@ -209,7 +209,7 @@ func key(name string) string {
 	return strconv.Quote(name)
 }
 
-// reference returns the name of a type, which is declared later.
+// reference returns the name of a type, and makes sure that the type is declared later.
 func (s *script) reference(name string) string {
 	if !s.seen[name] {
 		s.seen[name] = true

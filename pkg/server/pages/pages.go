@@ -20,7 +20,7 @@ var files embed.FS
 
 const html = "text/html; charset=utf-8"
 
-// Routes returns the routes of all pages, and of the pages' requests. The pages show links in the given order.
+// Routes returns the routes of all pages, and of the requests that the pages send. The pages show links in the given order.
 func Routes(links []Link) []server.Route {
 	return append(sessions{links}.routes(),
 		server.Route{Method: http.MethodGet, Path: "/first", Rule: "open", Summary: "Shows the page that creates the first administrator", Media: html, Serve: show("first.html")},
@@ -29,7 +29,7 @@ func Routes(links []Link) []server.Route {
 		server.Route{Method: http.MethodGet, Path: api.DevicePage, Rule: "open", Summary: "Shows the page that signs in a program without a browser", Media: html, Serve: show("device.html")})
 }
 
-// page returns a file's title, body and script in the frame of all pages.
+// page returns the frame of all pages with the title, body and script of a file.
 func page(file string) []byte {
 	var out bytes.Buffer
 	if err := template.Must(template.ParseFS(files, "frame.html", file)).Execute(&out, nil); err != nil {
@@ -38,7 +38,7 @@ func page(file string) []byte {
 	return out.Bytes()
 }
 
-// show responds with a page that may run only its own script and style.
+// show returns a handler that responds with a page that may use only its own script and style.
 func show(file string) func(*server.Call) error {
 	page := page(file)
 	policy := "default-src 'none'; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; script-src " + hash(page, "script") + "; style-src " + hash(page, "style")
@@ -52,7 +52,7 @@ func show(file string) func(*server.Call) error {
 	}
 }
 
-// hash returns the hash of the page's only element of that name, in the form that the content policy needs.
+// hash returns the hash of the page's only element with that name, in the form that a content policy needs.
 func hash(page []byte, element string) string {
 	_, rest, _ := bytes.Cut(page, []byte("<"+element+">"))
 	inner, _, _ := bytes.Cut(rest, []byte("</"+element+">"))

@@ -11,8 +11,8 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Link is a page of another service. Users see the link if Page is granted to them. URL returns the page's address for a browser that reached this
-// server at a host; "" means that the page has no address.
+// Link is a link to a page of another service. Users see the link if Page is granted to them. URL returns the page's address for a browser that has
+// reached this server at a host, or "" if the page has no address.
 type Link struct {
 	Name, Page string
 	URL        func(host string) string
@@ -39,13 +39,13 @@ type beginIn struct {
 	Client string `header:"User-Agent"`
 }
 
-// begun is the response to a sign-in, with the next page for the browser.
+// begun is the response to a sign-in. To is the next page for the browser.
 type begun struct {
 	Name string `json:"name"`
 	To   string `json:"to"`
 }
 
-// maxClient bounds the part of a browser's name that is stored with its token.
+// maxClient bounds the length of a browser's name that is stored with its token.
 const maxClient = 64
 
 func (s sessions) begin(c *server.Call) error {
@@ -69,7 +69,7 @@ func (s sessions) begin(c *server.Call) error {
 	return c.JSON(&begun{got.Name, server.Local(in.Body.To)})
 }
 
-// session is the name of the session's user, and the pages that they may see.
+// session describes a session: the name of its user, and the pages that the user may see.
 type session struct {
 	Name  string     `json:"name"`
 	Pages []pageLink `json:"pages"`
@@ -95,7 +95,7 @@ func (s sessions) tell(c *server.Call) error {
 	return c.JSON(out)
 }
 
-// end keeps the cookie if the session can't be ended, so that the person can repeat it.
+// end ends the session. If that fails, it keeps the cookie, so that the person can try to sign out again.
 func (s sessions) end(c *server.Call) error {
 	if err := c.Actions.Logout(c.Context()); err != nil && !errors.Is(err, rules.ErrGuest) {
 		return err

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// labelPrefix and labelSuffix surround a label in the path of a request to Prometheus for the label's values.
+// labelPrefix and labelSuffix surround the label in the path of a request for the values of a Prometheus label.
 const (
 	labelPrefix = "/api/v1/label/"
 	labelSuffix = "/values"
 )
 
-// resources are the paths that Grafana's pages request from a data source of Prometheus, in addition to queries.
+// resources lists the paths that Grafana's pages request from a Prometheus data source, in addition to queries.
 var resources = []string{"/api/v1/metadata", "/api/v1/rules", "/api/v1/status/buildinfo", "/suggestions", "/version-detect"}
 
-// closedInGrafana reports whether Grafana would forward a path to a data source, although its pages don't request it.
-// Grafana forwards any path, with the password of the data source.
+// closedInGrafana reports whether a path is closed because Grafana would forward it to a data source, although Grafana's pages don't request it.
+// Grafana forwards any path, and adds the password of the data source.
 func closedInGrafana(path string) bool {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {

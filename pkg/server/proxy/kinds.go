@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// class is the class of a request to a service.
+// class tells the proxy how to handle a request to a service.
 type class uint8
 
 const (
@@ -16,30 +16,30 @@ const (
 	write
 )
 
-// kind describes the requests to a service. Paths are the paths of the service itself; one that ends with a slash stands for all
-// below it, too. They are compared without regard to case, because a service may ignore it.
+// kind describes the requests to a service. All paths are paths of the service itself. A path that ends with a slash includes all paths below it.
+// Paths are compared without regard to case, because services may ignore the case.
 type kind struct {
 	title string
-	// closed are paths that the proxy never forwards: they stop the service, change its data outside of its API, or reveal its internals.
+	// closed lists paths that the proxy never forwards. They stop the service, change its data outside its API, or reveal its internals.
 	closed []string
-	// past, which may be nil, reports whether the service would forward a path to another service. Such paths are rejected. past gets the path in
-	// lower case.
+	// past reports whether the service would forward a path to another service. The proxy rejects such paths. The path is in lower case. past may be
+	// nil.
 	past func(path string) bool
-	// queries are paths where POST only reads.
+	// queries lists paths for which a POST request only reads.
 	queries []string
-	// signIns are paths where POST signs in to the service itself.
+	// signIns lists paths for which a POST request signs in to the service itself.
 	signIns []string
-	// files are paths where a GET request reads a file of the page, as at /. Such a request is cheap.
+	// files lists paths for which a GET request reads a file of the page, as for the path /. Such a request is cheap.
 	files []string
-	// writes are the paths whose requests change something. If others is false, only GET and HEAD are accepted at other paths.
+	// writes lists the paths whose requests change data. If others is false, all other paths accept only GET and HEAD.
 	writes []string
 	others bool
 }
 
-// promQueries are the paths of Prometheus's queries. It accepts GET for them, too.
+// promQueries lists the paths of queries of Prometheus. Prometheus accepts both GET and POST for them.
 var promQueries = []string{"/api/v1/query", "/api/v1/query_range", "/api/v1/query_exemplars", "/api/v1/series", "/api/v1/labels", "/api/v1/format_query", "/api/v1/parse_query"}
 
-// kinds are the services that paictl knows. For others, POST, PUT, PATCH and DELETE are writes.
+// kinds holds the kinds of the services that paictl knows. For other services, POST, PUT, PATCH and DELETE are writes.
 var kinds = map[string]kind{
 	"prometheus": {
 		title:   "Prometheus",
@@ -71,7 +71,8 @@ func kindOf(name string) kind {
 	return kind{others: true}
 }
 
-// class returns the class of a request. Headers that could make a service treat GET as another method aren't forwarded.
+// class returns the class of a request. It relies on the method, because the proxy doesn't forward headers that could make a service treat GET as
+// another method.
 func (k *kind) class(method, path string) class {
 	in := func(paths []string) bool { return listed(paths, path) }
 	switch {
@@ -89,18 +90,18 @@ func (k *kind) class(method, path string) class {
 	return refused
 }
 
-// file reports whether a request only reads a file of the page.
+// file reports whether a request only reads a file of the service's pages.
 func (k *kind) file(method, path string) bool {
 	return (method == http.MethodGet || method == http.MethodHead) && (path == "/" || listed(k.files, path))
 }
 
-// listed reports whether a path is in a list, without regard to case.
+// listed reports whether a list of paths includes a path, without regard to case.
 func listed(paths []string, path string) bool {
 	path = strings.ToLower(path)
 	return slices.ContainsFunc(paths, func(p string) bool { return below(path, p) })
 }
 
-// below reports whether a path matches one of a list, with or without a slash at its end.
+// below reports whether a listed path includes a path. A slash at the end of the path makes no difference.
 func below(path, listed string) bool {
 	whole := strings.TrimSuffix(listed, "/")
 	return strings.TrimSuffix(path, "/") == whole || strings.HasSuffix(listed, "/") && strings.HasPrefix(path, listed)

@@ -17,13 +17,13 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// passed are the headers that are forwarded to a service. They describe the response that a browser accepts, but not the caller or their address.
-// Other headers aren't forwarded, including X-Forwarded-For and all headers that proxies use to identify users.
+// passed lists the headers that are forwarded to a service. They describe the response that a browser accepts, but don't identify the caller or
+// their address. Other headers aren't forwarded, including X-Forwarded-For and all headers with which proxies identify users.
 var passed = []string{"Accept", "Accept-Encoding", "Accept-Language", "Content-Type", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since",
 	"Range", "User-Agent", "X-Requested-With", "X-Grafana-Org-Id", "X-Grafana-Device-Id", "X-Dashboard-Uid", "X-Panel-Id", "X-Datasource-Uid", "X-Plugin-Id"}
 
-// dropped are headers of responses that aren't forwarded: they are about the whole origin, which all proxied pages share, or about the server that
-// responds.
+// dropped lists headers of responses that aren't forwarded. They apply to the whole origin, which all proxied pages share, or describe the server
+// that responds.
 var dropped = []string{"Www-Authenticate", "Proxy-Authenticate", "Authentication-Info", "Strict-Transport-Security", "Public-Key-Pins", "Clear-Site-Data", "Alt-Svc",
 	"Service-Worker-Allowed", "Refresh", "Content-Location", "Server", "X-Powered-By", "Nel", "Report-To", "Reporting-Endpoints", "Set-Cookie2",
 	"Cross-Origin-Resource-Policy", server.OpenerPolicy, "Cross-Origin-Opener-Policy-Report-Only", "X-Request-Id", "X-Content-Type-Options", "Referrer-Policy", "X-Frame-Options"}
@@ -31,11 +31,11 @@ var dropped = []string{"Www-Authenticate", "Proxy-Authenticate", "Authentication
 const (
 	dialTime = 5 * time.Second
 	idleTime = 90 * time.Second
-	// connections bounds the connections to one service.
+	// connections bounds the number of connections to one service.
 	connections = 64
 )
 
-// proxy returns a proxy to a service.
+// proxy returns the reverse proxy for a service.
 func (d *Door) proxy(s *service) *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite:        func(p *httputil.ProxyRequest) { d.outward(s, p) },
@@ -46,7 +46,7 @@ func (d *Door) proxy(s *service) *httputil.ReverseProxy {
 	}
 }
 
-// transport doesn't use proxies of the environment, because services are inside the cluster.
+// transport returns a transport for services. It ignores the proxies of the environment, because the services are inside the cluster.
 func transport() *http.Transport {
 	return &http.Transport{
 		DialContext: (&net.Dialer{Timeout: dialTime}).DialContext, TLSHandshakeTimeout: dialTime, ResponseHeaderTimeout: answerTime, IdleConnTimeout: idleTime,
@@ -54,7 +54,7 @@ func transport() *http.Transport {
 	}
 }
 
-// asked adds the platform's password to a request in the last step, so that no other code sees it.
+// asked adds the platform's password to a request. It is the last step before the request is sent, so that no other code sees the password.
 type asked struct {
 	door *Door
 	s    *service
@@ -73,7 +73,7 @@ func (a *asked) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.next.RoundTrip(r)
 }
 
-// outward builds the request to the service.
+// outward builds the request to the service from the browser's request.
 func (d *Door) outward(s *service, p *httputil.ProxyRequest) {
 	p.Out.URL = s.address(p.In.URL)
 	p.Out.Host = ""
@@ -97,7 +97,7 @@ func (d *Door) outward(s *service, p *httputil.ProxyRequest) {
 	p.Out.Header, p.Out.Trailer = h, nil
 }
 
-// address converts a path of this server to the service's.
+// address converts an address of this server to the address at the service.
 func (s *service) address(in *url.URL) *url.URL {
 	out := *s.base
 	out.Path = strings.TrimSuffix(s.base.Path, "/") + strings.TrimPrefix(in.Path, s.prefix())
@@ -105,13 +105,13 @@ func (s *service) address(in *url.URL) *url.URL {
 	return &out
 }
 
-// ours reports whether a cookie is the server's own, or one whose prefix only the server may use.
+// ours reports whether a cookie belongs to the server, or has a prefix that only the server may use.
 func ours(name string) bool {
 	lower := strings.ToLower(name)
 	return slices.ContainsFunc([]string{"__host-", "__secure-", "__http-"}, func(prefix string) bool { return strings.HasPrefix(lower, prefix) })
 }
 
-// inward changes a response of the service for a browser.
+// inward adapts a response of the service for the browser.
 func (s *service) inward(r *http.Response) error {
 	if s.password && (r.StatusCode == http.StatusUnauthorized || r.StatusCode == http.StatusProxyAuthRequired) {
 		return errors.New("it refuses the password of the platform's services")
@@ -137,8 +137,8 @@ func (s *service) inward(r *http.Response) error {
 	return nil
 }
 
-// location returns the address of a service's redirect, below this server's path for the service. Services that know that path already use it. No
-// service may redirect a browser to another host.
+// location converts the address of a service's redirect to an address below this server's path for the service. Services that are configured with
+// this path already use it. A service may not redirect a browser to another host.
 func (s *service) location(to string, asked *url.URL) (string, error) {
 	elsewhere := &wire.Error{Status: http.StatusBadGateway, Code: wire.CodeUnavailable, Message: s.title() + " sends the browser to another host"}
 	u, err := url.Parse(to)
@@ -146,7 +146,7 @@ func (s *service) location(to string, asked *url.URL) (string, error) {
 		return "", elsewhere
 	}
 	path := asked.ResolveReference(u).Path
-	// A service that knows this server's address may use any of its names, so only the path is compared.
+	// A service that is configured with this server's address may use any of the server's names, so only the path is compared.
 	known := below(path, s.prefix()+"/")
 	if u.Host != "" && u.Host != s.base.Host && !known {
 		return "", elsewhere
@@ -157,7 +157,7 @@ func (s *service) location(to string, asked *url.URL) (string, error) {
 	return (&url.URL{Path: path, RawQuery: u.RawQuery, Fragment: u.Fragment}).String(), nil
 }
 
-// cookies restricts a service's cookies to its own path and to this host.
+// cookies restricts the service's cookies to its own path on this host.
 func (s *service) cookies(r *http.Response) {
 	all := r.Cookies()
 	r.Header.Del("Set-Cookie")

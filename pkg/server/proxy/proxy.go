@@ -1,7 +1,6 @@
-// Package proxy gives signed-in users access to web pages of other services: Prometheus, Alertmanager, Grafana, and services
-// that a site adds. In: the addresses of the services, and the page that a group grants for each. Out: a route for each, below
-// the service's name. A service gets the parts of a request that it needs, and no headers that could make it take the caller for
-// someone else.
+// Package proxy gives signed-in users access to web pages of other services, which are Prometheus, Alertmanager, Grafana, and services that a site
+// adds. In: the addresses of the services, and for each service the page that a group must grant. Out: a route for each service, below the service's
+// name. A service gets only the parts of a request that it needs. It gets no headers that could make it mistake the caller for another user.
 package proxy
 
 import (
@@ -25,29 +24,29 @@ import (
 )
 
 const (
-	// answerTime bounds a response: Prometheus gives up on a query after two minutes.
+	// answerTime bounds a response. Prometheus aborts a query after two minutes.
 	answerTime = 2*time.Minute + 10*time.Second
-	// bodyBytes bounds the size of a body: a silence, or a long query.
+	// bodyBytes bounds the size of a body, such as a silence or a long query.
 	bodyBytes = 1 << 20
-	// queries limits a person's simultaneous requests to one service, and files limits the requests that only read a file of the service's page.
-	// Prometheus runs at most twenty queries at a time, including the queries of its rules.
+	// queries limits a person's simultaneous requests to one service. files limits the requests that only read a file of the service's pages.
+	// Prometheus runs at most twenty queries at the same time, including the queries of its rules.
 	queries = 12
 	files   = 24
 )
 
-// Options describe the proxied services.
+// Options describes the proxied services.
 type Options struct {
 	Services map[string]settings.Service
-	// Password reads the password of the platform's own services; nil if they have no password.
+	// Password reads the password of the platform's own services; nil if these services have no password.
 	Password func() (secret.String, error)
-	// Origin returns the origin of the proxied pages for a browser that reached the server at a host, "" if they have no address. Own returns
-	// the server's own origin for such a browser.
+	// Origin returns the origin of the proxied pages for a browser that has reached the server at a host, or "" if the pages have no address. Own
+	// returns the server's own origin for such a browser.
 	Origin, Own func(host string) string
 	// Failed is called if a request can't be forwarded to a service.
 	Failed func(service string, err error)
 }
 
-// Door proxies requests to services.
+// Door proxies requests to services. It admits only users who may see the pages of the service.
 type Door struct {
 	o        Options
 	services []*service
@@ -63,7 +62,7 @@ type service struct {
 	proxy    *httputil.ReverseProxy
 }
 
-// New returns a Door. It doesn't send requests yet.
+// New returns a Door. It doesn't send requests to the services yet.
 func New(o Options) (*Door, error) {
 	d := &Door{o: o}
 	for _, name := range slices.Sorted(maps.Keys(o.Services)) {
@@ -82,7 +81,8 @@ func New(o Options) (*Door, error) {
 	return d, nil
 }
 
-// Routes returns a route for each service, for the origin of proxied pages. The page of a service decides who may use it.
+// Routes returns a route for each service. The routes are served at the origin of proxied pages. Users may use a service if the service's page is
+// granted to them.
 func (d *Door) Routes() []server.Route {
 	out := []server.Route{{Method: http.MethodGet, Path: ticketPath + "{service}", Rule: "open", Media: "*/*", Summary: "Exchanges the ticket of a browser for a cookie, and redirects it to the page", Serve: d.enter}}
 	for _, s := range d.services {
@@ -117,14 +117,14 @@ func (s *service) title() string {
 	return s.name
 }
 
-// errRefused is the error for requests that aren't forwarded, not even for administrators.
+// errRefused is the error for requests that the proxy never forwards, even for administrators.
 var errRefused = &rules.ForbiddenError{Why: "this is not forwarded: use it inside the cluster"}
 
-// errWorker is the error for the script of a service worker. A browser would let it respond in place of the server, with headers of its choice, even
+// errWorker is the error for the script of a service worker. A browser would let the worker respond in place of the server, with any headers, even
 // after the service is gone.
 var errWorker = &rules.ForbiddenError{Why: "pages behind the sign-in have no service worker"}
 
-// serve checks a request, and forwards it.
+// serve checks a request, and forwards it to the service.
 func (d *Door) serve(c *server.Call, s *service) error {
 	r := c.Request
 	if err := c.Actions.MaySee(s.page); err != nil {
@@ -155,7 +155,8 @@ func (d *Door) serve(c *server.Call, s *service) error {
 	return nil
 }
 
-// place waits until the caller has fewer requests in progress. A page's files don't wait for its queries, which may take minutes.
+// place waits until the caller has fewer requests in progress. Requests for files of a page don't wait for the page's queries, which may take
+// minutes.
 func (s *service) place(c *server.Call, path string) error {
 	if s.kind.file(c.Request.Method, path) {
 		return c.Place("file", files)
@@ -163,8 +164,8 @@ func (s *service) place(c *server.Call, path string) error {
 	return c.Place("query", queries)
 }
 
-// pass forwards a request. The response has the content policy of the service, and no opener policy, neither the server's nor the service's. So
-// browsers separate sign-in pages from a proxied page that opened them; otherwise its scripts could access the sign-in pages.
+// pass forwards a request. The response has the content policy of the service, and no opener policy of the server or the service. So browsers
+// separate the sign-in pages from a proxied page that opened them. Otherwise the scripts of the proxied page could access the sign-in pages.
 func (s *service) pass(w http.ResponseWriter, r *http.Request) {
 	for _, name := range []string{server.OpenerPolicy, server.ContentPolicy, "X-Frame-Options"} {
 		w.Header().Del(name)
@@ -172,8 +173,8 @@ func (s *service) pass(w http.ResponseWriter, r *http.Request) {
 	s.proxy.ServeHTTP(w, r)
 }
 
-// noted forwards a request that the audit records, even if the response is interrupted. in is the method of app.Actions that decides about the
-// request.
+// noted forwards a request, and records it in the audit even if the response is interrupted. in is the method of app.Actions that decides whether
+// the request is allowed.
 func (s *service) noted(c *server.Call, what string, in func(ctx context.Context, page, what string, do func() error) error) error {
 	w := &outcome{ResponseWriter: c.Writer}
 	err := in(c.Context(), s.page, wire.Shown(what), func() error {
@@ -196,7 +197,7 @@ func (s *service) noted(c *server.Call, what string, in func(ctx context.Context
 	return err
 }
 
-// redirect adds a slash to the path; without it, relative addresses of a page lead elsewhere.
+// redirect adds a slash to the path. Without the slash, relative addresses in the page would be wrong.
 func redirect(c *server.Call, s *service) error {
 	to := url.URL{Path: s.prefix() + "/", RawQuery: c.Request.URL.RawQuery}
 	c.Writer.Header().Set("Cache-Control", "no-store")
@@ -205,17 +206,17 @@ func redirect(c *server.Call, s *service) error {
 	return nil
 }
 
-// outcome records the status of a service's response for the audit, after the response has been sent.
+// outcome records the status of a service's response, so that the audit can contain the status.
 type outcome struct {
 	http.ResponseWriter
 	status  int
 	aborted bool
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap returns the wrapped ResponseWriter to http.ResponseController.
 func (o *outcome) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
-// WriteHeader records the status.
+// WriteHeader records the status of the response.
 func (o *outcome) WriteHeader(status int) {
 	if o.status == 0 && status >= http.StatusOK {
 		o.status = status
@@ -230,7 +231,7 @@ func (o *outcome) err() error {
 	return &wire.Error{Status: o.status, Code: wire.CodeUnknown, Message: "the service answered with an error"}
 }
 
-// away sends the error for a service that can't be reached.
+// away returns a handler for the error that a service can't be reached.
 func (d *Door) away(s *service) func(http.ResponseWriter, *http.Request, error) {
 	return func(w http.ResponseWriter, r *http.Request, err error) {
 		if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {

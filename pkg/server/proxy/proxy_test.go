@@ -70,7 +70,7 @@ func TestWhatARequestToAServiceIs(t *testing.T) {
 	}
 }
 
-// A request that costs a service much must not count as one of its files.
+// A request that is expensive for a service must not count as a request for a file.
 func TestWhichRequestsReadAFile(t *testing.T) {
 	for _, c := range []struct {
 		service, method, path string
@@ -144,7 +144,7 @@ func mustParse(t testing.TB, text string) *url.URL {
 	return u
 }
 
-// For any response of a service, a browser stays on this host and below the service's path.
+// For any redirect of a service, the browser stays on this host and below the service's path.
 func FuzzLocation(f *testing.F) {
 	for _, s := range []string{"/query", "//x", "http://prometheus:9090/x", "..", "?a", "#b", "/prometheus/../api", "/prometheus//x", "%2e%2e/x", "a:b"} {
 		f.Add(s)

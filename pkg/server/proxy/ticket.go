@@ -15,29 +15,30 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// A browser that opens a proxied page and has no cookie for it gets one in three redirects:
+// A browser that opens a proxied page without a cookie for the page gets a cookie in three redirects:
 //
 //	PAGES/prometheus/graph                     keeps a random value in the cookie "browser"
 //	SERVER/api/v3/proxied/prometheus/ticket    knows the session; makes a ticket for it, the service and the hash of that value
 //	PAGES/.ticket/prometheus                   uses the ticket up, and keeps the cookie "page-prometheus"
 //	PAGES/prometheus/graph
 //
-// A ticket that others see is useless without that value, and an attacker can't give another browser a ticket of the attacker's session.
+// Other people can't use a ticket without the random value. An attacker can't make another browser use a ticket of the attacker's session either.
 const (
 	ticketPath = "/.ticket/" // no service has such a name
 	ownTickets = "/api/v3/proxied/{service}/ticket"
 
-	// browserCookie holds the random value. A cookie whose name is pageCookie and the name of a service gives access to its pages. Cookies
-	// with this prefix have the path /, so the service is determined by the name and the content of the cookie, and not by its path; see
-	// app.Visitor.
+	// browserCookie is the name of the cookie with the random value. A cookie with the name pageCookie and the name of a service gives access to the
+	// service's pages. Cookies with this prefix have the path /, so the service is determined by the name and the content of the cookie, and not by
+	// its path; see app.Visitor.
 	browserCookie = server.CookiePrefix + "browser"
 	pageCookie    = server.CookiePrefix + "page-"
 )
 
-// browserID matches the hash of a browser's value.
+// browserID matches the hash of a browser's random value.
 var browserID = regexp.MustCompile(`^[0-9a-f]{40}$`)
 
-// OwnRoutes returns the routes for the server's own origin: one that makes tickets, and for each service one that redirects browsers to its pages.
+// OwnRoutes returns the routes for the server's own origin. One route creates tickets. In addition, each service has a route that redirects browsers
+// to the service's pages.
 func (d *Door) OwnRoutes() []server.Route {
 	if len(d.services) == 0 {
 		return nil
@@ -51,11 +52,11 @@ func (d *Door) OwnRoutes() []server.Route {
 	return out
 }
 
-// errNowhere is returned if the settings have no address for proxied pages.
+// errNowhere is the error if the settings contain no address for proxied pages.
 var errNowhere = &wire.Error{Status: http.StatusNotFound, Code: wire.CodeNoAPI, Message: "this server has no address for the pages of other services", Remedy: "behind an Ingress they need a host name: ask an administrator to set proxy.name in the section rest-server"}
 
-// moved redirects a browser from the path that a page had at the server's own origin. Programs get an error with the new address,
-// because many don't send their token after a redirect to another host.
+// moved redirects a browser from the former path of a page, at the server's own origin, to the page. Other programs get an error with the new
+// address, because many programs don't send their token after a redirect to another host.
 func (d *Door) moved(c *server.Call, s *service) error {
 	at := d.o.Origin(c.Request.Host)
 	switch {
@@ -74,7 +75,7 @@ type ticketIn struct {
 	To      string `query:"to"`
 }
 
-// ticket redirects a browser back to the proxied page that it requested, with a ticket of its session.
+// ticket redirects a browser back to the proxied page that it requested, with a ticket for its session.
 func (d *Door) ticket(c *server.Call) error {
 	if err := c.Navigated(); err != nil {
 		return err
@@ -105,7 +106,7 @@ func (d *Door) ticket(c *server.Call) error {
 	return nil
 }
 
-// enter uses up a ticket. The browser is redirected immediately, so that no page has the ticket in its address.
+// enter exchanges a ticket for a cookie. Then it redirects the browser immediately, so that no page has an address with a ticket.
 func (d *Door) enter(c *server.Call) error {
 	if err := c.Navigated(); err != nil {
 		return err
@@ -128,7 +129,7 @@ func (d *Door) enter(c *server.Call) error {
 	return nil
 }
 
-// fetchTicket returns a function that redirects a browser to the server's own origin for a ticket.
+// fetchTicket returns a function that redirects a browser to the server's own origin, which creates a ticket.
 func (d *Door) fetchTicket(s *service) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, r *http.Request) {
 		value, err := only(r, browserCookie)
@@ -141,7 +142,7 @@ func (d *Door) fetchTicket(s *service) func(http.ResponseWriter, *http.Request) 
 	}
 }
 
-// visitor returns the caller that the cookie for this service identifies.
+// visitor returns the caller that the cookie for this service identifies, or a guest if the browser sends no such cookie.
 func (s *service) visitor(a *app.App, r *http.Request) (app.Caller, error) {
 	text, err := only(r, pageCookie+s.name)
 	if err != nil || text == "" {
@@ -150,8 +151,8 @@ func (s *service) visitor(a *app.App, r *http.Request) (app.Caller, error) {
 	return a.Visitor(r.Context(), text, s.name)
 }
 
-// only returns the value of a cookie, "" if the browser doesn't send it. If there are several, none is accepted, because one of them may be
-// another person's.
+// only returns the value of a cookie, or "" if the browser doesn't send the cookie. If the browser sends several, it returns an error, because a
+// cookie may be another person's.
 func only(r *http.Request, name string) (string, error) {
 	switch all := r.CookiesNamed(name); len(all) {
 	case 0:
@@ -162,7 +163,7 @@ func only(r *http.Request, name string) (string, error) {
 	return "", app.ErrToken
 }
 
-// below returns an address below the service's path: to if it is below the path, or the service's first page.
+// below returns the address to if it is below the service's path. Otherwise it returns the address of the service's first page.
 func (s *service) below(to string) string {
 	if to = server.Local(to); to == s.prefix() || strings.HasPrefix(to, s.prefix()+"/") {
 		return to

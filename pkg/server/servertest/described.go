@@ -28,10 +28,10 @@ type description struct {
 
 const document = "openapi.json"
 
-// throughDoor is the media type of responses of other services, which the description doesn't cover.
+// throughDoor is the media type of proxied responses, which the OpenAPI document doesn't describe.
 const throughDoor = "*/*"
 
-// described asserts that a response conforms to the server's own OpenAPI document: its body, and the code of an error.
+// described asserts that a response conforms to the server's OpenAPI document. It checks the body, and the code of an error.
 func (s *Server) described(r *http.Request, a *Answer) {
 	s.t.Helper()
 	if s.Assembly == nil || !strings.HasPrefix(a.Header.Get("Content-Type"), "application/json") || a.Header.Get("Content-Encoding") != "" || r.Method == http.MethodHead {

@@ -14,13 +14,13 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// CA returns the PEM of the CA of the server's certificate.
+// CA returns the PEM of the CA that has signed the server's certificate.
 func (s *Server) CA() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.TLS.Certificate().Raw})
 }
 
-// Login signs in a person as "paictl login" does, and stores the tokens in home, a folder for XDG_CONFIG_HOME. The name of
-// the cluster there is the person's name.
+// Login signs in a person as "paictl login" does, and stores the tokens in home, which is a folder for XDG_CONFIG_HOME. The stored cluster has the
+// name of the person.
 func (s *Server) Login(home, name string) {
 	s.t.Helper()
 	c, err := client.New(client.Options{URL: s.URL, CA: s.CA(), Version: "test"})

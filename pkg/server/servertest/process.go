@@ -25,7 +25,7 @@ import (
 	"github.com/openpai/paictl/test/programs"
 )
 
-// Program is cmd/pai-server as a separate process.
+// Program is a running cmd/pai-server in a separate process.
 type Program struct {
 	*Server
 	// Metrics is the address of /metrics, /healthz and /readyz.
@@ -36,8 +36,8 @@ type Program struct {
 	ended chan struct{}
 }
 
-// Run starts the program on the cluster of a kubeconfig, with further arguments and settings, and waits until it is ready.
-// programs.Clean removes the built program.
+// Run starts the program and waits until it is ready. The program gets a cluster's kubeconfig, and additional arguments and settings. programs.Clean
+// removes the built program.
 func Run(t testing.TB, c *kube.Cluster, kubeconfig string, settings map[string]any, args ...string) *Program {
 	t.Helper()
 	settings["addresses"] = []string{"127.0.0.1"}
@@ -59,7 +59,7 @@ func Run(t testing.TB, c *kube.Cluster, kubeconfig string, settings map[string]a
 	return p
 }
 
-// free returns an address that isn't in use.
+// free returns an address with a port that isn't in use.
 func free(t testing.TB) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -68,7 +68,7 @@ func free(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// Start starts the program again, at the same address.
+// Start starts the program again at the same address.
 func (p *Program) Start() {
 	p.t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(p.t.Context()), programs.Program(p.t, "pai-server"), p.args...)
@@ -120,5 +120,5 @@ func (p *Program) Kill() {
 	}
 }
 
-// Pid returns the id of its process.
+// Pid returns the id of the program's process.
 func (p *Program) Pid() int { return p.cmd.Process.Pid }

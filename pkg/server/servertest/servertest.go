@@ -1,4 +1,4 @@
-// Package servertest runs a whole server in a test: on a real API server, with a real history of jobs. In: a cluster.
+// Package servertest runs a whole server in a test, with a real API server and a real history of jobs. In: a cluster.
 // Out: the address of the server, signed-in users, responses.
 package servertest
 
@@ -47,50 +47,50 @@ import (
 	"github.com/openpai/paictl/test/output"
 )
 
-// Options change the parts of the server.
+// Options replaces parts of the server.
 type Options struct {
 	// History replaces the job controller. If it is nil, the server uses a real history with an empty archive, but no controller runs.
 	History http.Handler
-	// Logs replaces the agents that keep logs; nil means that no machine has one. A test with its own History doesn't need it.
+	// Logs replaces the agents that keep logs. If it is nil, no machine has an agent. It isn't used if History is set.
 	Logs historyserver.Logs
-	// Scheduler replaces the scheduler; nil means that the cluster has no scheduler.
+	// Scheduler replaces the scheduler. If it is nil, the cluster has no scheduler.
 	Scheduler http.Handler
 	Settings  *settings.Settings
-	// AccessFile has the password of proxied services.
+	// AccessFile is the file with the password of proxied services.
 	AccessFile string
-	// Credentials is the folder with secrets of providers of sign-ins.
+	// Credentials is the folder with the secrets of sign-in providers.
 	Credentials string
 	// Address is called with the server's host and port before the server starts; it may be nil.
 	Address func(host string, port int)
-	// API changes the configuration of the API server's clients.
+	// API changes the configuration of clients of the API server.
 	API func(*rest.Config)
-	// BuiltIn are the job templates that everyone sees.
+	// BuiltIn holds the job templates that all users see.
 	BuiltIn []v1.TemplateSpec
 }
 
 // Server is a running server.
 type Server struct {
 	*assembly.Assembly
-	// URL is its address, over TLS, and Client trusts its certificate.
+	// URL is the address of the server, over TLS. Client trusts the server's certificate.
 	URL    string
 	Client *http.Client
 	TLS    *httptest.Server
 	// ProxyURL is the address of the pages of other services.
 	ProxyURL string
-	// Store is the archive of the history; nil if the test has its own history.
+	// Store is the archive of the history; nil if the test has set Options.History.
 	Store archive.Store
 	// History serves the API of the job controller.
 	History http.Handler
-	// Printed has everything that the server has printed: its log and the audit.
+	// Printed contains all output of the server, which is its log and the audit.
 	Printed     *output.Buffer
 	t           testing.TB
 	description *description
 }
 
-// Password is the password of all people of tests.
+// Password is the password of all people in tests.
 const Password = "correct horse battery"
 
-// Teams is the configuration of a scheduler with two virtual clusters of one machine each.
+// Teams is the configuration of a scheduler that has two virtual clusters with one machine each.
 const Teams = `physicalCluster:
   cellTypes:
     NODE: {childCellType: G, childCellNumber: 2, isNodeLevel: true}
@@ -104,8 +104,8 @@ virtualClusters:
     virtualCells: [{cellType: NODE, cellNumber: 1}]
 `
 
-// Prepare creates the objects that a server needs in a cluster: people, jobs, and the scheduler's configuration with two virtual
-// clusters. It may be called again.
+// Prepare creates the objects that a server needs in a cluster. These are the objects for people and jobs, and the scheduler's configuration with
+// two virtual clusters. Prepare may be called again.
 func Prepare(t testing.TB, c *kube.Cluster) {
 	t.Helper()
 	jobtest.Prepare(t, c)
@@ -134,7 +134,7 @@ func Prepare(t testing.TB, c *kube.Cluster) {
 	require.NoError(t, err)
 }
 
-// defineActions adds the definition of Actions, which the chart alert-handler has.
+// defineActions creates the definition of Actions, which the chart alert-handler contains.
 func defineActions(t testing.TB, c *kube.Cluster) {
 	t.Helper()
 	client, err := dynamic.NewForConfig(c.Config)
@@ -151,7 +151,7 @@ func defineActions(t testing.TB, c *kube.Cluster) {
 	}, time.Minute, 20*time.Millisecond)
 }
 
-// Ended writes a job to the archive that has succeeded and is gone from the cluster.
+// Ended writes a job to the archive. The job has succeeded, and its Framework is gone from the cluster.
 func (s *Server) Ended(user, vc, name string, at time.Time) {
 	s.t.Helper()
 	when := metav1.NewTime(at.Truncate(time.Second))
@@ -165,7 +165,7 @@ func (s *Server) Ended(user, vc, name string, at time.Time) {
 	require.NoError(s.t, s.Store.MarkGone(s.t.Context(), f))
 }
 
-// Start runs a server until the test ends, and waits until it is ready.
+// Start runs a server until the test ends. It returns when the server is ready.
 func Start(t testing.TB, c *kube.Cluster, o Options) *Server {
 	t.Helper()
 	s := &Server{Printed: &output.Buffer{}, t: t, description: &description{}}
@@ -243,7 +243,7 @@ func Start(t testing.TB, c *kube.Cluster, o Options) *Server {
 	return s
 }
 
-// Group creates or changes a group.
+// Group creates or changes a group, and waits until the server knows the change.
 func (s *Server) Group(name string, change func(*v1.GroupSpec)) {
 	s.t.Helper()
 	g := &v1.Group{Spec: v1.GroupSpec{Name: name}}
@@ -258,7 +258,7 @@ func (s *Server) Group(name string, change func(*v1.GroupSpec)) {
 	})
 }
 
-// Person adds a person who is in groups.
+// Person adds a person who is in groups. If the person exists already, it only replaces their groups.
 func (s *Server) Person(name string, groups ...string) {
 	s.t.Helper()
 	_, err := s.People.Add(s.t.Context(), people.NewUser{Name: name, Groups: groups, Password: secret.String(Password), TakeOver: true}) // a test may have created their jobs before
@@ -269,13 +269,13 @@ func (s *Server) Person(name string, groups ...string) {
 	s.Eventually("the person is known", func() bool { _, err := s.People.Person(name); return err == nil })
 }
 
-// Eventually waits until a function returns true, for a short time.
+// Eventually waits a short time until a function returns true.
 func (s *Server) Eventually(what string, ok func() bool) {
 	s.t.Helper()
 	require.Eventually(s.t, ok, 20*time.Second, 10*time.Millisecond, what)
 }
 
-// SignIn signs a person in as OpenPAI's clients do, and returns the token.
+// SignIn signs in a person as OpenPAI's clients do, and returns the token.
 func (s *Server) SignIn(name string) string {
 	s.t.Helper()
 	a := s.Ask("POST", "/api/v2/authn/basic/login", "", fmt.Sprintf(`{"username":%q,"password":%q}`, name, Password))
@@ -291,7 +291,7 @@ type Answer struct {
 	t      testing.TB
 }
 
-// JSON returns the body, which is an object.
+// JSON returns the decoded body, which must be an object.
 func (a *Answer) JSON() map[string]any {
 	a.t.Helper()
 	out := map[string]any{}
@@ -299,19 +299,19 @@ func (a *Answer) JSON() map[string]any {
 	return out
 }
 
-// Into decodes the body.
+// Into decodes the body into out.
 func (a *Answer) Into(out any) {
 	a.t.Helper()
 	require.NoError(a.t, json.Unmarshal([]byte(a.Body), out), a.Body)
 }
 
-// Code returns the code of an error.
+// Code returns the error code in the body.
 func (a *Answer) Code() string {
 	code, _ := a.JSON()["code"].(string)
 	return code
 }
 
-// Ask sends a request with a token, or without one if it is "".
+// Ask sends a request and returns the response. If the token is "", the request has no token.
 func (s *Server) Ask(method, path, token, body string, headers ...string) *Answer {
 	s.t.Helper()
 	r, a := s.ask(method, s.URL+path, token, body, headers...)
@@ -319,7 +319,7 @@ func (s *Server) Ask(method, path, token, body string, headers ...string) *Answe
 	return a
 }
 
-// AskPage does what Ask does, for the pages of other services.
+// AskPage is like Ask, for the pages of other services.
 func (s *Server) AskPage(method, path, token, body string, headers ...string) *Answer {
 	s.t.Helper()
 	_, a := s.ask(method, s.ProxyURL+path, token, body, headers...)
@@ -347,7 +347,7 @@ func (s *Server) ask(method, at, token, body string, headers ...string) (*http.R
 	return r, &Answer{resp.StatusCode, resp.Header, string(text), s.t}
 }
 
-// Submit submits a small job, and returns its name.
+// Submit submits a small job.
 func (s *Server) Submit(token, name, vc string) *Answer {
 	s.t.Helper()
 	return s.Ask("POST", "/api/v2/jobs", token, JobFile(name, vc), "Content-Type", "text/yaml")

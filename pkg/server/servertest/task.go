@@ -12,8 +12,8 @@ import (
 	"github.com/openpai/paictl/test/programs"
 )
 
-// RuntimeCommand returns the arguments of the job runtime in a command that sets the environment of the task first, as in: runtime exec --
-// runtime cp-in FOLDER. It returns nil for other commands.
+// RuntimeCommand returns the arguments of the job runtime if the command sets the environment of the task first, as in: runtime exec -- runtime
+// cp-in FOLDER. It returns nil for other commands.
 func RuntimeCommand(p *jobtest.Process) []string {
 	if at := slices.Index(p.Args, "--"); at >= 0 && len(p.Args) > at+2 {
 		return p.Args[at+2:]
@@ -21,7 +21,7 @@ func RuntimeCommand(p *jobtest.Process) []string {
 	return nil
 }
 
-// RunRuntime returns a function that runs the real pai-runtime in a folder, as the container of a task does.
+// RunRuntime returns a function that runs the real pai-runtime in a folder, like the container of a task.
 func RunRuntime(t testing.TB, dir string) func(*jobtest.Process) *metav1.Status {
 	t.Helper()
 	runtime := programs.Program(t, "pai-runtime")

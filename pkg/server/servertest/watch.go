@@ -11,21 +11,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Event is one event of a stream of server-sent events. An event without a name has the place where its reader resumes.
+// Event is one server-sent event. An event without a name only contains the id at which its reader resumes.
 type Event struct{ Name, Data, ID string }
 
-// Into decodes the data.
+// Into decodes the data of the event into out.
 func (e Event) Into(out any) error { return json.Unmarshal([]byte(e.Data), out) }
 
-// Watch is a stream of events that is being read.
+// Watch reads a stream of events.
 type Watch struct {
-	// Events delivers the events; it is closed at the end of the stream.
+	// Events delivers the events. It is closed at the end of the stream.
 	Events <-chan Event
 	// Stop ends the stream from the client's side.
 	Stop context.CancelFunc
-	// Retry is the last delay that the server sent for a reconnection.
+	// Retry is the delay before a reconnection that the server has sent last.
 	Retry string
-	// Place is the last id that was read.
+	// Place is the id of the last event that was read.
 	Place  string
 	server *Server
 }
@@ -72,7 +72,7 @@ func (s *Server) Watch(path, token, place string) *Watch {
 	return w
 }
 
-// Next returns the next event with a name; the zero Event is the end.
+// Next returns the next event with a name, or the zero Event at the end of the stream.
 func (w *Watch) Next() Event {
 	w.server.t.Helper()
 	late := time.After(30 * time.Second)
@@ -94,7 +94,7 @@ func (w *Watch) Next() Event {
 	}
 }
 
-// Settle reads events until it receives the place after the events that were read.
+// Settle reads events until it receives a new place, and returns the place.
 func (w *Watch) Settle() string {
 	w.server.t.Helper()
 	before := w.Place
@@ -111,7 +111,7 @@ func (w *Watch) Settle() string {
 	return w.Place
 }
 
-// Snapshot reads a whole list, and returns the reason for it and its names.
+// Snapshot reads a whole list. It returns the reason why the server sent the list, and the names of its jobs.
 func (w *Watch) Snapshot() (why string, names []string) {
 	w.server.t.Helper()
 	e := w.Next()
@@ -125,7 +125,7 @@ func (w *Watch) Snapshot() (why string, names []string) {
 	return begin.Why, names
 }
 
-// Name returns the name of the job of an event.
+// Name returns USER/NAME of the job in an event.
 func (w *Watch) Name(e Event) string {
 	w.server.t.Helper()
 	row := struct{ User, Name string }{}
@@ -133,7 +133,7 @@ func (w *Watch) Name(e Event) string {
 	return row.User + "/" + row.Name
 }
 
-// Await reads events until it receives an event with a name that makes fits return true.
+// Await returns the next event with that name for which fits returns true. It skips all other events.
 func (w *Watch) Await(name string, fits func(Event) bool) Event {
 	w.server.t.Helper()
 	for {

@@ -10,19 +10,19 @@ import (
 	"strings"
 )
 
-// ACME is a public CA that signs certificates for the server's names automatically.
+// ACME configures a public CA that automatically signs certificates for the server's names.
 type ACME struct {
 	Enabled bool `json:"enabled"`
-	// AcceptTerms agrees to the CA's terms of service.
+	// AcceptTerms means that the operator accepts the CA's terms of service.
 	AcceptTerms bool `json:"acceptTerms"`
-	// Directory is its address; "" is Let's Encrypt.
+	// Directory is the address of the CA; "" means Let's Encrypt.
 	Directory string `json:"directory"`
 	Email     string `json:"email"`
-	// CABundle holds the CAs, in PEM, that sign the certificate of the public CA's own server; "" means the system's CAs.
+	// CABundle holds the CAs, in PEM, that sign the certificate of the public CA's own server; "" means the CAs of the system.
 	CABundle string `json:"caBundle"`
 }
 
-// PublicNames returns the names that a public CA can sign for: no addresses, and no names without a dot.
+// PublicNames returns the names for which a public CA can sign certificates. It leaves out addresses, and names without a dot.
 func (s *Settings) PublicNames() []string {
 	var out []string
 	for _, name := range append(slices.Clone(s.Names), s.Proxy.Name) {

@@ -10,21 +10,20 @@ import (
 
 // Service is a service whose pages are proxied for signed-in users.
 type Service struct {
-	// URL is its address inside the cluster; "" disables it.
+	// URL is the service's address inside the cluster. "" disables the service.
 	URL string `json:"url"`
-	// Page is the page that a group must grant: monitoring or alerts. With administrators, only administrators can see
-	// it.
+	// Page is the page that a group must grant, monitoring or alerts. With the value administrators, only administrators can see the service.
 	Page string `json:"page"`
-	// Password adds the password of the platform's own services to forwarded requests.
+	// Password makes the proxy send the password of the platform's own services to this service.
 	Password bool `json:"password"`
 }
 
-// doorPages are the values of Service.Page.
+// doorPages lists the valid values of Service.Page.
 var doorPages = []string{"monitoring", "alerts", "administrators"}
 
 var doorName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// ownPaths are the first parts of the server's own paths.
+// ownPaths lists the first parts of the server's own paths, which services can't use.
 var ownPaths = []string{"api", "rest-server", "oauth", "first", "sign-in", "healthz", "device", "portal"}
 
 func (s *Settings) checkDoor() (wrong []error) {
@@ -44,7 +43,7 @@ func (s *Settings) checkDoor() (wrong []error) {
 	return wrong
 }
 
-// checkURL checks the address of a service inside the cluster, which may be empty.
+// checkURL returns an error for an invalid address of a service inside the cluster. The address may be empty.
 func checkURL(field, text string) []error {
 	if text == "" {
 		return nil
@@ -54,7 +53,7 @@ func checkURL(field, text string) []error {
 	case err != nil:
 		return []error{fmt.Errorf("%s is malformed", field)}
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		// A password in the address would be shown.
+		// The error doesn't contain the address, because the address may contain a password.
 		return []error{fmt.Errorf("%s must be http://HOST:PORT or https://HOST:PORT, with a path at most", field)}
 	}
 	return nil

@@ -8,12 +8,12 @@ import (
 	"slices"
 )
 
-// Proxy is the origin of the pages of other services. It isn't the server's own origin, because a script in one of these pages could
-// otherwise use the API with the rights of the user who opened it.
+// Proxy is the origin of the pages of other services. It differs from the server's own origin, because a script in one of these pages could
+// otherwise use the API with the rights of the user who opened the page.
 type Proxy struct {
-	// Name is a host name for these pages, which no other pages have; "" means the server's own names and addresses, at Port.
+	// Name is a host name that only these pages use. "" means the server's own names and addresses, with Port.
 	Name string `json:"name"`
-	// Port is the port of the proxied pages; 0 means that people can't reach them.
+	// Port is the port of the proxied pages. With 0, people can't reach the pages.
 	Port int `json:"port"`
 }
 
@@ -42,7 +42,8 @@ func (s *Settings) checkProxy() (wrong []error) {
 	return wrong
 }
 
-// ProxyOrigin returns the origin of proxied pages for a browser that reached one of the two origins at a host; "" if they have no address.
+// ProxyOrigin returns the origin of proxied pages for a browser that has reached one of the two origins at a host. It returns "" if the pages have
+// no address.
 func (s *Settings) ProxyOrigin(host string) string {
 	switch name := hostOf(host); {
 	case s.Proxy.Port == 0:
@@ -55,7 +56,7 @@ func (s *Settings) ProxyOrigin(host string) string {
 	return ""
 }
 
-// OwnOrigin returns the origin of the server itself for a browser that reached one of the two origins at a host.
+// OwnOrigin returns the server's own origin for a browser that has reached one of the two origins at a host.
 func (s *Settings) OwnOrigin(host string) string {
 	if name := hostOf(host); s.Proxy.Name == "" && name != "" {
 		return Address(name, s.Port)
@@ -63,7 +64,7 @@ func (s *Settings) OwnOrigin(host string) string {
 	return s.URL()
 }
 
-// hostOf returns the name or address in a Host header; "" if it is neither.
+// hostOf returns the name or address in a Host header, or "" if the header contains neither.
 func hostOf(header string) string {
 	name := (&url.URL{Host: header}).Hostname()
 	if _, err := netip.ParseAddr(name); err == nil || hostName.MatchString(name) {

@@ -12,8 +12,8 @@ import (
 // maxReturnPage bounds the length of a page's address.
 const maxReturnPage = 1024
 
-// ReturnPage checks the address of a page that will get tokens. hosts and ports are the addresses of the server and of the pages that it
-// proxies.
+// ReturnPage returns an error if a page may not receive tokens because of its address. hosts and ports are the addresses of the server and of the
+// proxied pages.
 func ReturnPage(page string, hosts []string, ports ...int) error {
 	u, err := url.Parse(page)
 	bad := func(c rune) bool { return c <= ' ' || c >= 0x7f || strings.ContainsRune(`?#\`, c) }
@@ -32,7 +32,7 @@ func ReturnPage(page string, hosts []string, ports ...int) error {
 	return nil
 }
 
-// sameHost reports whether two names or addresses are the same, in any spelling.
+// sameHost reports whether two names or addresses are equal, in any spelling.
 func sameHost(a, b string) bool {
 	x, wrong := netip.ParseAddr(a)
 	y, err := netip.ParseAddr(b)

@@ -1,5 +1,5 @@
-// Package settings has the settings that pai-server gets from its chart. In: the file that the chart makes from the section
-// rest-server. Out: settings that are complete and valid. Nothing in them is secret.
+// Package settings reads the settings that pai-server gets from its chart. In: the file that the chart makes from the section rest-server. Out:
+// settings that are complete and valid. The settings contain no secrets.
 package settings
 
 import (
@@ -15,40 +15,40 @@ import (
 	"time"
 )
 
-// Settings are the settings of the section rest-server.
+// Settings holds the settings of the section rest-server.
 type Settings struct {
-	// Names are the names and addresses of the server for people, Addresses are the addresses of the machines where the server listens, and
-	// ServiceNames are the server's names inside the cluster.
+	// Names holds the names and addresses that people use for the server. Addresses holds the addresses of the machines on which the server listens.
+	// ServiceNames holds the server's names inside the cluster.
 	Names        []string `json:"names"`
 	Addresses    []string `json:"addresses"`
 	ServiceNames []string `json:"serviceNames"`
-	// Port is the server's port for people.
+	// Port is the server's port that people use.
 	Port int `json:"port"`
-	// TrustedProxies are networks whose X-Forwarded-For is trusted.
+	// TrustedProxies lists the networks whose X-Forwarded-For headers are trusted.
 	TrustedProxies []netip.Prefix `json:"trustedProxies"`
 
 	Tokens Tokens `json:"tokens"`
 	Limits Limits `json:"limits"`
 	SignIn SignIn `json:"signIn"`
-	// ACME is the public CA that signs for Names.
+	// ACME is the public CA that signs certificates for Names.
 	ACME ACME `json:"acme"`
-	// Door has other services' web pages that are proxied for signed-in users, by the first part of their path.
+	// Door holds the services whose pages are proxied for signed-in users. The key is the first part of a service's path.
 	Door map[string]Service `json:"door"`
-	// Proxy is the origin of those pages.
+	// Proxy is the origin of the proxied pages.
 	Proxy Proxy `json:"proxy"`
-	// Alerts is the Alertmanager that the API reads alerts from, whether or not its pages are proxied.
+	// Alerts is the Alertmanager from which the API reads alerts, whether or not its pages are proxied.
 	Alerts AlertManager `json:"alerts"`
 }
 
-// AlertManager is an Alertmanager.
+// AlertManager specifies how the server reaches Alertmanager.
 type AlertManager struct {
-	// URL is its address inside the cluster; "" if the cluster has no Alertmanager.
+	// URL is Alertmanager's address inside the cluster; "" if the cluster has no Alertmanager.
 	URL string `json:"url"`
-	// Password sends it the password of the platform's own services.
+	// Password makes the server send the password of the platform's own services to Alertmanager.
 	Password bool `json:"password"`
 }
 
-// Tokens specifies the lifetimes of sign-ins.
+// Tokens specifies the lifetimes of tokens and keys.
 type Tokens struct {
 	BrowserHours int `json:"browserHours"`
 	RefreshDays  int `json:"refreshDays"`
@@ -66,7 +66,7 @@ type Limits struct {
 	Streams        int `json:"streams"`        // open streams at a time
 }
 
-// Default returns the settings of an empty section.
+// Default returns the settings that result from an empty section.
 func Default() *Settings {
 	s := &Settings{
 		Port:   443,
@@ -79,7 +79,7 @@ func Default() *Settings {
 	return s
 }
 
-// Read reads a file, whose settings replace the defaults. It returns an error for unknown fields.
+// Read reads the settings from a file. Settings that the file doesn't contain keep their defaults. Read returns an error for unknown fields.
 func Read(file string) (*Settings, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -121,7 +121,7 @@ func (s *Settings) check() error {
 	return errors.Join(slices.Concat(wrong, s.checkReturnPages(), s.checkDoor(), s.checkProxy(), checkURL("alerts.url", s.Alerts.URL), s.checkACME())...)
 }
 
-// Hosts returns all names and addresses that a certificate of the server has.
+// Hosts returns all names and addresses that certificates of the server must contain.
 func (s *Settings) Hosts() []string {
 	var out []string
 	for _, some := range [][]string{s.Names, s.Addresses, s.ServiceNames} {
@@ -133,7 +133,8 @@ func (s *Settings) Hosts() []string {
 	return out
 }
 
-// URL returns the address of the server for people: its first name, or otherwise the first machine; "" if it knows neither.
+// URL returns the address that people use for the server: its first name, or else the address of its first machine. It returns "" if the server has
+// neither.
 func (s *Settings) URL() string {
 	for _, some := range [][]string{s.Names, s.Addresses} {
 		if len(some) > 0 {
@@ -143,7 +144,7 @@ func (s *Settings) URL() string {
 	return ""
 }
 
-// Address returns the URL of a host.
+// Address returns the URL of a host and a port.
 func Address(host string, port int) string {
 	if port == 443 {
 		if ip, err := netip.ParseAddr(host); err == nil && ip.Is6() {
@@ -154,11 +155,11 @@ func Address(host string, port int) string {
 	return "https://" + net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-// BrowserLife returns the lifetime of a sign-in in a browser.
+// BrowserLife returns the lifetime of a browser's token.
 func (t *Tokens) BrowserLife() time.Duration { return time.Duration(t.BrowserHours) * time.Hour }
 
-// RefreshLife returns the lifetime of a refresh token that isn't used.
+// RefreshLife returns how long an unused refresh token stays valid.
 func (t *Tokens) RefreshLife() time.Duration { return time.Duration(t.RefreshDays) * 24 * time.Hour }
 
-// KeyLife returns how long tokens are signed with one key.
+// KeyLife returns how long one key signs tokens.
 func (t *Tokens) KeyLife() time.Duration { return time.Duration(t.RotateDays) * 24 * time.Hour }

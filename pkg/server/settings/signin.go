@@ -9,42 +9,42 @@ import (
 	"time"
 )
 
-// SignIn specifies the methods for signing in.
+// SignIn configures the ways to sign in.
 type SignIn struct {
 	Password struct {
 		Enabled bool `json:"enabled"`
 	} `json:"password"`
-	// OIDC are issuers of OpenID Connect, and LDAP directories, by name.
+	// OIDC holds the issuers of OpenID Connect, and LDAP holds the directories. The keys are their names.
 	OIDC    map[string]OIDC `json:"oidc"`
 	LDAP    map[string]LDAP `json:"ldap"`
 	Recheck Recheck         `json:"recheck"`
-	// ReturnPages are addresses of pages that get a token in their address, as OpenPAI's portal does, exactly as the pages send
+	// ReturnPages lists the pages that receive a token in their address, as OpenPAI's portal does. The addresses must be exactly as the pages send
 	// them.
 	ReturnPages []string `json:"returnPages"`
 }
 
-// Policy specifies a provider's people who are admitted, and their groups.
+// Policy specifies which people of a provider are admitted, and their groups.
 type Policy struct {
-	// NewPeople specifies what happens when a person signs in for the first time: NewRefuse denies the sign-in; NewAdd adds the person to NewGroups,
+	// NewPeople specifies what happens when a person signs in for the first time. NewRefuse denies the sign-in. NewAdd adds the person to NewGroups,
 	// which are groups of paictl.
 	NewPeople string   `json:"newPeople"`
 	NewGroups []string `json:"newGroups"`
-	// AllowedGroups are groups of the provider; if it is empty, everyone is admitted.
+	// AllowedGroups lists the groups of the provider whose members are admitted. If it is empty, all people are admitted.
 	AllowedGroups []string `json:"allowedGroups"`
-	// MovedFrom is the former issuer or directory of the provider, if the people and their subjects are the same.
+	// MovedFrom is the former issuer or directory of the provider. It is set if the people and their subjects have stayed the same.
 	MovedFrom string `json:"movedFrom"`
 }
 
-// Values of NewPeople.
+// These are the values of NewPeople.
 const (
 	NewRefuse = "refuse"
 	NewAdd    = "add"
 )
 
-// OIDC is an issuer of OpenID Connect.
+// OIDC configures an issuer of OpenID Connect.
 type OIDC struct {
 	Policy
-	// Title is the label of the issuer's button.
+	// Title is the label of the issuer's sign-in button.
 	Title    string   `json:"title"`
 	Issuer   string   `json:"issuer"`
 	ClientID string   `json:"clientId"`
@@ -58,7 +58,7 @@ type OIDC struct {
 	} `json:"claims"`
 }
 
-// LDAP is a directory.
+// LDAP configures a directory.
 type LDAP struct {
 	Policy
 	URL      string `json:"url"`
@@ -82,22 +82,22 @@ type LDAP struct {
 	} `json:"groups"`
 }
 
-// Recheck specifies how often providers are queried again about people with sessions.
+// Recheck specifies how often the server asks providers again about people with sessions.
 type Recheck struct {
 	EverySeconds int `json:"everySeconds"`
 	GraceMinutes int `json:"graceMinutes"`
 }
 
-// enough is the minimum number of consecutive failed requests to a provider.
+// enough is the minimum number of rechecks within the grace period.
 const enough = 10
 
 // Every returns the time between two rechecks.
 func (r Recheck) Every() time.Duration { return time.Duration(r.EverySeconds) * time.Second }
 
-// Grace returns how long a provider's last answer is valid while the provider can't be reached.
+// Grace returns the grace period. That is how long a provider's last response stays valid while the provider can't be reached.
 func (r Recheck) Grace() time.Duration { return time.Duration(r.GraceMinutes) * time.Minute }
 
-// Enough returns an error if the grace period allows too few requests.
+// Enough returns an error if the grace period is too short for enough rechecks.
 func (r Recheck) Enough() error {
 	if r.Grace() < enough*r.Every() {
 		return fmt.Errorf("%d minutes are less than %d times everySeconds: a question or two that fail would sign people out", r.GraceMinutes, enough)
@@ -105,25 +105,26 @@ func (r Recheck) Enough() error {
 	return nil
 }
 
-// ClientSecretKey returns the key of the client secret of an issuer.
+// ClientSecretKey returns the key under which the client secret of an issuer is stored.
 func ClientSecretKey(name string) string { return "signIn.oidc." + name + ".clientSecret" }
 
-// BindPasswordKey returns the key of the password of the account that searches a directory.
+// BindPasswordKey returns the key under which the password of a directory's account is stored. The account searches the directory.
 func BindPasswordKey(name string) string { return "signIn.ldap." + name + ".bindPassword" }
 
-// ReturnPath returns the path that an issuer redirects browsers to.
+// ReturnPath returns the path to which an issuer redirects browsers.
 func ReturnPath(name string) string { return "/api/v3/signin/oidc/" + name + "/return" }
 
-// providerName matches a provider's name, which is part of addresses and of Users.
+// providerName matches the name of a provider. The name is part of addresses and of User objects.
 var providerName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
 
-// ValidProvider reports whether a provider may have a name.
+// ValidProvider reports whether a name is valid for a provider.
 func ValidProvider(name string) bool { return providerName.MatchString(name) }
 
-// attribute matches the name of an attribute of LDAP, or of a matching rule.
+// attribute matches the name of an LDAP attribute, or the name with a matching rule.
 var attribute = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.;:-]*$`)
 
-// check checks the sign-in methods. reachable reports whether the server has an address for people, which issuers need for redirects.
+// check returns the mistakes in the sign-in settings. reachable reports whether the server has an address for people, because issuers redirect
+// browsers to that address.
 func (s *SignIn) check(reachable bool) (wrong []error) {
 	fail := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
 	for _, name := range slices.Sorted(maps.Keys(s.OIDC)) {

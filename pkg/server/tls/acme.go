@@ -22,29 +22,29 @@ import (
 const (
 	// acmeTime bounds a request to the CA.
 	acmeTime = 30 * time.Second
-	// acmeEvery is how often certificates are checked; after a failure they are checked again after acmeAgain, which doubles each time, because CAs
-	// limit the number of failures.
+	// acmeEvery is the time between two checks of the certificates. After a failure, the next check is after acmeAgain, which doubles each time,
+	// because CAs limit the number of failures.
 	acmeEvery = time.Hour
 	acmeAgain = time.Minute
-	// acmeLook is how often a replica checks whether another one has received a certificate.
+	// acmeLook is how often a replica checks whether another replica has received a certificate.
 	acmeLook = 2 * time.Second
 )
 
-// ACMEOptions describe the CA, and the names of certificates.
+// ACMEOptions describes the CA, and lists the names that get certificates.
 type ACMEOptions struct {
-	// Directory is the address of the CA; "" is Let's Encrypt.
+	// Directory is the address of the CA; "" means Let's Encrypt.
 	Directory string
-	// Email is the address that the CA may write to.
+	// Email is the address to which the CA may send messages.
 	Email string
-	// Roots verify the CA's own certificate; nil means the system's roots.
+	// Roots verifies the certificate of the CA's server; nil means the roots of the system.
 	Roots *x509.CertPool
-	// Each of the names gets a certificate, and no other name does.
+	// Names lists the names that get a certificate each.
 	Names []string
 	Log   *slog.Logger
 }
 
-// ACME provides certificates of a public CA. It stores them in a Secret that all replicas share, so that each replica can also respond to the CA's
-// challenges.
+// ACME provides certificates of a public CA. It stores them in a Secret that all replicas share. It also stores the data for the CA's challenges
+// there, so that each replica can respond to the challenges.
 type ACME struct {
 	o       ACMEOptions
 	manager *autocert.Manager
@@ -56,11 +56,11 @@ type ACME struct {
 	looked map[string]time.Time
 }
 
-// errNoCertificate is the error for a name that the CA hasn't signed for yet. The server must not use another certificate, because clients would
-// begin to trust it.
+// errNoCertificate is the error for a name without a certificate of the CA. The server must not use another certificate instead, because clients
+// would begin to trust that certificate.
 var errNoCertificate = errors.New("the authority has not signed a certificate for this name yet")
 
-// NewACME makes the source. It doesn't send requests until Tend runs.
+// NewACME returns an ACME. It doesn't send requests until Tend runs.
 func NewACME(client kubernetes.Interface, o ACMEOptions) *ACME {
 	names := make([]string, len(o.Names))
 	for i, name := range o.Names {
@@ -76,8 +76,8 @@ func NewACME(client kubernetes.Interface, o ACMEOptions) *ACME {
 	return a
 }
 
-// Beside returns a source that uses the public CA's certificates for their names, and the certificates of another source for addresses and names
-// inside the cluster. The listener calls it once, when it begins to listen.
+// Beside returns a source that uses the public CA's certificates for their names. For addresses and names inside the cluster, it uses the
+// certificates of another source. The listener calls Beside once, when it begins to listen.
 func (a *ACME) Beside(other Source) Source {
 	close(a.opened)
 	return &beside{a, other}
@@ -88,7 +88,7 @@ type beside struct {
 	other Source
 }
 
-// GetCertificate implements Source. A client's connection never makes it send a request to the CA.
+// GetCertificate implements Source. It never sends a request to the CA, so clients can't cause such requests.
 func (a *beside) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	name := strings.ToLower(strings.TrimSuffix(hello.ServerName, "."))
 	if !slices.Contains(a.o.Names, name) {
@@ -103,10 +103,10 @@ func (a *beside) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, e
 	return a.manager.GetCertificate(greeting(name))
 }
 
-// Protocols returns the CA's protocol, which connections need in addition to HTTP.
+// Protocols returns the protocol of the CA's challenges, which the listener must accept in addition to HTTP.
 func (a *ACME) Protocols() []string { return []string{acme.ALPNProto} }
 
-// Answers returns a handler for the port without TLS, which a CA may use, too.
+// Answers returns a handler for the port without TLS. It responds to the CA's challenges, and passes other requests to h.
 func (a *ACME) Answers(h http.Handler) http.Handler {
 	answers := a.manager.HTTPHandler(h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -117,12 +117,13 @@ func (a *ACME) Answers(h http.Handler) http.Handler {
 	})
 }
 
-// greeting returns a ClientHello that makes all replicas choose the same kind of certificate, for any client.
+// greeting returns a ClientHello that replaces the ClientHello of a client. With it, all replicas choose the same kind of certificate, for any
+// client.
 func greeting(name string) *tls.ClientHelloInfo {
 	return &tls.ClientHelloInfo{ServerName: name, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}, SignatureSchemes: []tls.SignatureScheme{tls.ECDSAWithP256AndSHA256}, SupportedCurves: []tls.CurveID{tls.CurveP256}}
 }
 
-// known reports whether a name has a certificate, including one that another replica received.
+// known reports whether a name has a certificate, which may be a certificate that another replica has received.
 func (a *ACME) known(name string) bool {
 	a.mu.Lock()
 	look := !a.have[name] && time.Since(a.looked[name]) > acmeLook
@@ -149,8 +150,8 @@ func (a *ACME) note(name string) {
 	a.have[name] = true
 }
 
-// Tend requests certificates until the context ends. Only one replica runs it. Each replica renews its certificates a month
-// before they expire, unless another replica has done so.
+// Tend requests certificates until the context ends. It runs in only one replica. Each replica renews its certificates a month before they expire,
+// unless another replica has already renewed them.
 func (a *ACME) Tend(ctx context.Context) {
 	select {
 	case <-ctx.Done():

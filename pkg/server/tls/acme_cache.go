@@ -16,17 +16,20 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// ACMESecret holds the data of a public CA: the account's key, and for each name a certificate with its key.
+// ACMESecret is the name of the Secret with the data of a public CA. The Secret holds the account's key, and a certificate with its key for each
+// name.
 const ACMESecret = "web-acme"
 
 const (
-	// readEvery is the minimum time between two reads of the Secret, because anyone can send the same requests as a CA, as often as they like.
+	// readEvery is the minimum time between two reads of the Secret. It exists because any client can send requests like the CA's, as often as it
+	// likes.
 	readEvery = 250 * time.Millisecond
-	// readTime bounds a read. While a request waits for a read, autocert can't begin with a new name.
+	// readTime bounds the time for a read. While a request waits for a read, autocert can't begin with another name.
 	readTime = 2 * time.Second
 )
 
-// secretCache is an autocert.Cache in one Secret. Each change concerns one key, so that replicas don't undo each other's changes.
+// secretCache is an autocert.Cache that stores its data in one Secret. Each change is a patch of one key, so that replicas don't undo each other's
+// changes.
 type secretCache struct {
 	client kubernetes.Interface
 
@@ -37,15 +40,15 @@ type secretCache struct {
 	began   time.Time
 }
 
-// reading is one read of the whole Secret, for all requests that arrived before it began. Results aren't cached, because a CA sends its request as
-// soon as another replica has written the response to a challenge.
+// reading is one read of the whole Secret. It is shared by all requests that arrived before it began. Results aren't cached, because a CA sends its
+// request as soon as another replica has written the response to a challenge.
 type reading struct {
 	done chan struct{}
 	data map[string][]byte
 	err  error
 }
 
-// keyOf returns the key of a name in the Secret. Names may have letters that keys may not have; no name has three dots.
+// keyOf returns the key in the Secret for a name. It replaces the plus sign, which keys can't contain, with three dots, which names never contain.
 func keyOf(name string) string { return strings.ReplaceAll(name, "+", "...") }
 
 // Get implements autocert.Cache.
@@ -66,7 +69,7 @@ func (c *secretCache) Get(ctx context.Context, name string) ([]byte, error) {
 	return data, nil
 }
 
-// ask joins the next read.
+// ask returns the next read, and starts it if necessary.
 func (c *secretCache) ask() *reading {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,7 +80,7 @@ func (c *secretCache) ask() *reading {
 	return c.next
 }
 
-// read reads the Secret, at most once in readEvery.
+// read reads the Secret. It waits until readEvery has passed since the last read began.
 func (c *secretCache) read(r *reading) {
 	c.running.Lock()
 	defer c.running.Unlock()
@@ -124,7 +127,7 @@ func (c *secretCache) Delete(ctx context.Context, name string) error {
 	return nil
 }
 
-// patch sets a key, or removes it if data is nil.
+// patch sets a key of the Secret, or removes the key if data is nil.
 func (c *secretCache) patch(ctx context.Context, name string, data []byte) error {
 	body, err := json.Marshal(map[string]any{"data": map[string][]byte{keyOf(name): data}})
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	certificate "github.com/openpai/paictl/pkg/server/tls"
 )
 
-// gate counts the reads of the Secret, and calls held with the number of each read before it passes on the response.
+// gate is a transport that counts the reads of the Secret. Before it returns the response to a read, it calls held with the number of the read.
 type gate struct {
 	next  http.RoundTripper
 	reads atomic.Int32
@@ -34,7 +34,7 @@ func (g *gate) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// answers returns a function that sends a replica the request of a CA, or of a stranger, on the port without TLS, and returns the response.
+// answers returns a function that sends a replica a request on the port without TLS, as a CA or a stranger does. The function returns the response.
 func answers(t *testing.T, g *gate) (kubernetes.Interface, func(token string) (status int, body string)) {
 	t.Helper()
 	client := cluster(t)

@@ -30,7 +30,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// pebble is a real CA that speaks ACME. For any name, it connects to servers at two ports of this machine.
+// pebble is a real ACME server. To verify any name, it connects to two ports of this machine.
 type pebble struct {
 	directory string
 	roots     *x509.CertPool // the roots of the authority's API
@@ -100,7 +100,7 @@ func (p *pebble) get(url string) ([]byte, error) {
 	return io.ReadAll(resp.Body)
 }
 
-// names runs a DNS server, over TCP as Pebble queries it, which resolves each name to this machine.
+// names runs a DNS server that resolves each name to this machine. It uses TCP, because Pebble queries it over TCP.
 func names(t *testing.T) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -123,7 +123,7 @@ func names(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// answerName responds to one query. Each message begins with its length.
+// answerName responds to one DNS query. Over TCP, each message begins with its length.
 func answerName(c net.Conn) error {
 	var size uint16
 	if err := binary.Read(c, binary.BigEndian, &size); err != nil {
@@ -166,7 +166,7 @@ func port(t *testing.T, address string) string {
 	return port
 }
 
-// replica returns a server that has certificates of the CA beside its own certificates, and listens at an address.
+// replica starts a server that listens at an address. The server has its own certificate and certificates of the CA.
 func replica(t *testing.T, client kubernetes.Interface, p *pebble, listen string) (*certificate.ACME, *certificate.Authority) {
 	t.Helper()
 	roots, err := certificate.Roots(p.pem)
@@ -199,7 +199,7 @@ func forgetACME(t *testing.T, client kubernetes.Interface) {
 	}
 }
 
-// The CA connects to a replica that doesn't lead. That replica reads the response from the Secret.
+// The CA connects to a replica that isn't the leader. That replica reads the response to the challenge from the Secret.
 func TestAPublicAuthoritySignsForTheNamesOfTheServerAlone(t *testing.T) {
 	client := cluster(t)
 	forgetACME(t, client)

@@ -1,6 +1,6 @@
-// Package tls provides the certificate of the server: from the platform's own CA, from a public CA by ACME, or from files that others maintain. In:
-// the Secret with the platform's CA, which is made once; names, and the address of a public CA; or a folder with a certificate. Out: the certificates
-// that crypto/tls requests for each connection.
+// Package tls provides the certificate of the server. The certificate comes from the platform's own CA, from a public CA by ACME, or from files that
+// others maintain. In: the Secret with the platform's CA, which is created once; names, and the address of a public CA; or a folder with a
+// certificate. Out: the certificates that crypto/tls requests for each connection.
 package tls
 
 import (
@@ -35,20 +35,21 @@ const (
 	// Secret is the name of the CA's Secret.
 	Secret = "web-ca"
 
-	// authorityLife is the lifetime of the CA's certificate. Users set up clients by hand to trust it, so the certificate doesn't change while they
-	// use it.
+	// authorityLife is the lifetime of the CA's certificate. Users configure clients by hand to trust the certificate, so it must not change during
+	// the lifetime of a cluster.
 	authorityLife = 20 * 365 * 24 * time.Hour
-	// backdate is how far a client's clock may be behind.
+	// backdate is how far the clock of a client may be behind.
 	backdate = time.Hour
 )
 
-// Authority signs the certificates of servers.
+// Authority is the platform's CA, which signs the certificates of servers.
 type Authority struct {
 	Certificate *x509.Certificate
 	key         crypto.Signer
 }
 
-// Ensure reads the CA, and creates it if it doesn't exist. Several servers may call Ensure at the same time: one of them creates the CA.
+// Ensure reads the CA, and creates the CA if it doesn't exist. If several servers call Ensure at the same time, one of them creates the CA, and all
+// use it.
 func Ensure(ctx context.Context, client kubernetes.Interface, now time.Time) (*Authority, error) {
 	store := client.CoreV1().Secrets(Namespace)
 	held, err := store.Get(ctx, Secret, metav1.GetOptions{})
@@ -68,7 +69,7 @@ func Ensure(ctx context.Context, client kubernetes.Interface, now time.Time) (*A
 	return readSecret(held)
 }
 
-// Read reads the certificate of the CA, or returns nil if no server has made one.
+// Read reads the certificate of the CA. It returns nil if no server has created the CA.
 func Read(ctx context.Context, client kubernetes.Interface) (*x509.Certificate, error) {
 	held, err := client.CoreV1().Secrets(Namespace).Get(ctx, Secret, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -80,7 +81,7 @@ func Read(ctx context.Context, client kubernetes.Interface) (*x509.Certificate, 
 	return readCertificate(held)
 }
 
-// newSecret creates a CA as a Secret.
+// newSecret returns a Secret with a new CA.
 func newSecret(now time.Time) (*corev1.Secret, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -141,7 +142,7 @@ func readSecret(s *corev1.Secret) (*Authority, error) {
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		// The error isn't returned, because it may contain parts of a private key.
+		// The error of the parser isn't returned, because it may contain parts of a private key.
 		return nil, hint.Errorf(remedySecret, "Secret %s/%s: %s can't be read as a key", s.Namespace, s.Name, corev1.TLSPrivateKeyKey)
 	}
 	key, ok := parsed.(crypto.Signer)
@@ -166,7 +167,7 @@ func serial() (*big.Int, error) {
 	return new(big.Int).SetBytes(raw), nil
 }
 
-// Fingerprint returns the SHA-256 of a certificate as people compare it: pairs of hex digits with colons.
+// Fingerprint returns the SHA-256 of a certificate in the form that people compare: pairs of hex digits, separated by colons.
 func Fingerprint(c *x509.Certificate) string {
 	sum := sha256.Sum256(c.Raw)
 	pairs := make([]string, 0, len(sum))
@@ -176,7 +177,7 @@ func Fingerprint(c *x509.Certificate) string {
 	return strings.Join(pairs, ":")
 }
 
-// PEM returns a certificate for a file.
+// PEM returns a certificate in PEM.
 func PEM(c *x509.Certificate) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
 }

@@ -19,20 +19,20 @@ import (
 )
 
 const (
-	// leafLife is the lifetime of a server's certificate, and renewBefore how long before its end it is replaced.
+	// leafLife is the lifetime of a server's certificate. renewBefore is how long before its end the certificate is replaced.
 	leafLife    = 30 * 24 * time.Hour
 	renewBefore = 10 * 24 * time.Hour
-	// lookEvery is how often files are checked.
+	// lookEvery is the time between two checks whether the files have changed.
 	lookEvery = 10 * time.Second
 )
 
-// Source returns the certificate for a connection.
+// Source provides the certificate for each connection.
 type Source interface {
 	GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
 }
 
-// Own creates certificates of the platform's CA, and replaces them before they expire. Its keys are only in memory, so each server has different
-// keys.
+// Own provides certificates that the platform's CA signs, and replaces them before they expire. It keeps the keys only in memory, so each server has
+// different keys.
 type Own struct {
 	authority *Authority
 	hosts     []string
@@ -42,14 +42,14 @@ type Own struct {
 	leaf *tls.Certificate
 }
 
-// NewOwn creates the first certificate for hosts, which are names and addresses.
+// NewOwn returns an Own with its first certificate. hosts lists the names and addresses in the certificate.
 func NewOwn(a *Authority, hosts []string, now func() time.Time) (*Own, error) {
 	o := &Own{authority: a, hosts: hosts, now: now}
 	_, err := o.GetCertificate(nil)
 	return o, err
 }
 
-// GetCertificate implements Source. It returns the same certificate for each name.
+// GetCertificate implements Source. It returns the same certificate for all names.
 func (o *Own) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -63,7 +63,7 @@ func (o *Own) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return o.leaf, nil
 }
 
-// sign creates a certificate. The chain includes the CA's certificate, so that users who compare the CA's fingerprint see it.
+// sign creates a certificate for hosts. The chain includes the CA's certificate, so that users can compare the CA's fingerprint.
 func (a *Authority) sign(hosts []string, now time.Time) (*tls.Certificate, error) {
 	if len(hosts) == 0 {
 		return nil, errNoHosts
@@ -98,7 +98,7 @@ func (a *Authority) sign(hosts []string, now time.Time) (*tls.Certificate, error
 	return &tls.Certificate{Certificate: [][]byte{der, a.Certificate.Raw}, PrivateKey: key, Leaf: leaf}, nil
 }
 
-// Files is a certificate that others maintain, in the files tls.crt and tls.key of a folder. They may be replaced at any time.
+// Files provides a certificate that others maintain, from the files tls.crt and tls.key in a folder. The files may be replaced at any time.
 type Files struct {
 	folder string
 	now    func() time.Time
@@ -110,7 +110,7 @@ type Files struct {
 	stamp  time.Time
 }
 
-// NewFiles reads the files for the first time.
+// NewFiles returns a Files that has read the files once.
 func NewFiles(folder string, now func() time.Time, failed func(error)) (*Files, error) {
 	f := &Files{folder: folder, now: now, failed: failed}
 	stamp, err := f.changed()
@@ -124,7 +124,7 @@ func NewFiles(folder string, now func() time.Time, failed func(error)) (*Files, 
 	return f, nil
 }
 
-// GetCertificate implements Source.
+// GetCertificate implements Source. It reads the files again if they have changed.
 func (f *Files) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -151,7 +151,7 @@ func (f *Files) look() error {
 	return nil
 }
 
-// changed returns when the files changed last.
+// changed returns the time of the latest change to the files.
 func (f *Files) changed() (last time.Time, err error) {
 	for _, name := range []string{"tls.crt", "tls.key"} {
 		info, err := os.Stat(filepath.Join(f.folder, name))
@@ -173,8 +173,8 @@ func (f *Files) read() (*tls.Certificate, error) {
 	return &c, nil
 }
 
-// Config returns the configuration of a listener: TLS 1.2 and later, HTTP/2 and 1.1, the protocols that a source needs, and its
-// certificates.
+// Config returns the TLS configuration of a listener. It accepts TLS 1.2 and later, HTTP/2 and 1.1, and the protocols that the source needs. The
+// certificates come from the source.
 func Config(s Source) *tls.Config {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, GetCertificate: s.GetCertificate}
 	if more, ok := s.(interface{ Protocols() []string }); ok {
@@ -183,7 +183,7 @@ func Config(s Source) *tls.Config {
 	return c
 }
 
-// Listen listens for TLS connections within the limits b.
+// Listen returns a listener for TLS connections, which are limited by b.
 func Listen(ctx context.Context, address string, s Source, b httpserver.Options) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {

@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
-// cluster returns a real API server with the namespace of people and without a CA.
+// cluster returns the client of a real API server. The API server has the namespace for people, but no CA.
 func cluster(t *testing.T) kubernetes.Interface {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(kubetest.Start(t).Config)
@@ -74,7 +74,7 @@ func TestServersThatStartAtATimeHaveOneAuthority(t *testing.T) {
 	assert.Equal(t, prints[0], certificate.Fingerprint(read))
 }
 
-// serve starts a server with a source's certificate, and returns its address.
+// serve starts a server that uses the certificates of a source, and returns its address.
 func serve(t *testing.T, s certificate.Source) string {
 	t.Helper()
 	l, err := certificate.Listen(t.Context(), "127.0.0.1:0", s, httpserver.Options{Connections: 100})
@@ -85,7 +85,7 @@ func serve(t *testing.T, s certificate.Source) string {
 	return l.Addr().String()
 }
 
-// shown connects as a client that trusts certain CAs, under a name, and returns the server's certificates.
+// shown connects to a server under a name, as a client that trusts certain CAs. It returns the server's certificates.
 func shown(t *testing.T, address, name string, trusted ...*x509.Certificate) ([]*x509.Certificate, error) {
 	t.Helper()
 	pool := x509.NewCertPool()

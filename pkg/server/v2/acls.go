@@ -13,11 +13,11 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// keyACLs is the key of the grants in a group's extension, as OpenPAI stores them. This server stores the grants in fields of the Group, and keeps
-// other keys below keyACLs unchanged.
+// keyACLs is the key of the grants in a group's extension, as OpenPAI stores them. This server stores the grants in fields of the Group, and doesn't
+// change other keys below keyACLs.
 const keyACLs = "acls"
 
-// Keys of acls with grants.
+// These are the keys below acls that contain grants.
 const (
 	keyAdmin    = "admin"
 	keyVCs      = "virtualClusters"
@@ -26,7 +26,7 @@ const (
 
 type object = map[string]json.RawMessage
 
-// objectOf parses an object. It returns an empty one for any other text.
+// objectOf parses a JSON object. It returns an empty object if the text isn't a JSON object.
 func objectOf(text json.RawMessage) object {
 	out := object{}
 	if len(text) > 0 && json.Unmarshal(text, &out) != nil || out == nil {
@@ -35,7 +35,7 @@ func objectOf(text json.RawMessage) object {
 	return out
 }
 
-// extensionOf returns a group's extension as OpenPAI's clients read it.
+// extensionOf returns the extension of a group in the form that OpenPAI's clients read.
 func extensionOf(g *v1.GroupSpec) (object, error) {
 	out := object{}
 	if g.Extension != nil {
@@ -57,8 +57,8 @@ func extensionOf(g *v1.GroupSpec) (object, error) {
 	return out, err
 }
 
-// setExtension sets the grants and the extension of a group. The grant of a virtual cluster that was granted before keeps its
-// other fields.
+// setExtension sets the grants and the extension of a group. If a virtual cluster was already granted, the other fields of the grant stay as they
+// are.
 func setExtension(g *v1.GroupSpec, extension object) error {
 	out := maps.Clone(extension)
 	acls, err := grants(out[keyACLs])
@@ -99,7 +99,7 @@ func setExtension(g *v1.GroupSpec, extension object) error {
 // maxGroupExtension bounds the extension that clients may store with a group, in bytes.
 const maxGroupExtension = 64 << 10
 
-// granted holds the acls of a group that this server knows, and the rest.
+// granted holds the keys of a group's acls that this server knows, and all other keys in rest.
 type granted struct {
 	admin         bool
 	vcs, storages []string
@@ -124,7 +124,7 @@ func grants(text json.RawMessage) (g granted, err error) {
 	return g, nil
 }
 
-// once removes duplicates.
+// once returns the names without duplicates, in the same order.
 func once(names []string) []string {
 	var out []string
 	for _, name := range names {
@@ -135,8 +135,8 @@ func once(names []string) []string {
 	return out
 }
 
-// merge sets keys of an extension; null removes a key. It sets the keys of acls separately, so that a client that sends only
-// storages doesn't remove virtual clusters.
+// merge sets keys of an extension. A null value removes its key. merge sets the keys below acls one by one, so that a client that sends only
+// storages doesn't remove the virtual clusters.
 func merge(into, change object) {
 	for key, value := range change {
 		var below object
@@ -155,7 +155,7 @@ func merge(into, change object) {
 
 func none(value json.RawMessage) bool { return len(value) == 0 || string(value) == "null" }
 
-// put sets the value at a path.
+// put sets the value at a path of keys.
 func put(into object, path []string, value json.RawMessage) {
 	key := path[0]
 	if len(path) > 1 {
@@ -166,7 +166,8 @@ func put(into object, path []string, value json.RawMessage) {
 	merge(into, object{key: value})
 }
 
-// externalName returns the name of a provider's group whose members are in a group.
+// externalName returns the name of the provider's group whose members are in the group, or "" if there is no such group. If there are several, it
+// returns the first.
 func externalName(g *v1.GroupSpec) string {
 	if len(g.External) == 0 {
 		return ""
@@ -174,7 +175,7 @@ func externalName(g *v1.GroupSpec) string {
 	return g.External[0].Name
 }
 
-// setExternalName accepts PROVIDER/NAME, and the name that the group already has.
+// setExternalName sets the provider's group to PROVIDER/NAME. It also accepts the name that externalName returns, and changes nothing then.
 func setExternalName(g *v1.GroupSpec, text string) error {
 	provider, name, whole := strings.Cut(text, "/")
 	switch {

@@ -17,7 +17,7 @@ func alertRoutes() []server.Route {
 	}
 }
 
-// alert is an alert in the form of Alertmanager's former API.
+// alert is an alert in the form of Alertmanager's earlier API.
 type alert struct {
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
@@ -35,11 +35,11 @@ type alertStatus struct {
 	InhibitedBy []string `json:"inhibitedBy"`
 }
 
-// labelUsername is the label that names the job's owner for OpenPAI's clients.
+// labelUsername is the label with the name of the job's owner, for OpenPAI's clients.
 const labelUsername = "username"
 
-// newAlert always sets the label and the annotation that the portal reads without a check. If the alert is about a job, its label job_name is USER~NAME, as
-// OpenPAI's clients name jobs.
+// newAlert converts an alert. It always sets the label and the annotation that the portal reads without a check. If the alert is about a job, its
+// label job_name is USER~NAME, because OpenPAI's clients identify jobs in this form.
 func newAlert(a *app.Alert) alert {
 	out := alert{Labels: map[string]string{"severity": ""}, Annotations: map[string]string{"summary": ""}, Starts: a.StartsAt, Ends: a.EndsAt, Generator: a.Generator,
 		Status: alertStatus{a.Status.State, append([]string{}, a.Status.SilencedBy...), append([]string{}, a.Status.InhibitedBy...)}, Receivers: []string{}, Fingerprint: a.Fingerprint}

@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/server"
 )
 
-// attemptRoutes returns the routes for earlier clients that read attempts of a job.
+// attemptRoutes returns the routes for the attempts of a job. Only clients of earlier versions use these routes.
 func attemptRoutes() []server.Route {
 	return []server.Route{
 		{Method: http.MethodGet, Path: one + "/job-attempts", Rule: "job.read", Serve: listAttempts, Out: reflect.TypeFor[[]jobAttempt](), Summary: "Lists the attempts of a job, latest first; attempts/{attempt} returns more", Errors: []string{"NoJobError"}},
@@ -18,7 +18,7 @@ func attemptRoutes() []server.Route {
 	}
 }
 
-// jobAttempt is an attempt of a job as the portal of OpenPAI 1.0 read it.
+// jobAttempt is an attempt of a job in the form that the portal of OpenPAI 1.0 reads.
 type jobAttempt struct {
 	JobName     string           `json:"jobName"`
 	Framework   string           `json:"frameworkName"`

@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// detail describes one attempt of a job.
+// detail describes a job with one of its attempts.
 type detail struct {
 	DebugID   string    `json:"debugId"`
 	Name      string    `json:"name"`
@@ -50,7 +50,7 @@ type jobStatus struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// roles are written in the order of the job file, because clients take the first as the main one.
+// roles are encoded in the order of the job file, because clients treat the first role as the main role.
 type roles []role
 
 type role struct {
@@ -60,7 +60,7 @@ type role struct {
 	Tasks []task `json:"taskStatuses"`
 }
 
-// MarshalJSON writes an object with the keys in the order of the roles.
+// MarshalJSON returns an object whose keys are in the order of the roles.
 func (r roles) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -102,7 +102,7 @@ func get(c *server.Call) error {
 	return c.JSON(out)
 }
 
-// read finds the job that a path names, and reads its details.
+// read finds the job of the request's path, and reads its details.
 func read(c *server.Call) (*app.Job, *job.Detail, error) {
 	j, err := find(c, "job.read")
 	if err != nil {
@@ -112,7 +112,8 @@ func read(c *server.Call) (*app.Job, *job.Detail, error) {
 	return j, d, err
 }
 
-// number parses a number of a path. It returns an error for numbers beyond 32 bits, because no attempt or task has such a number.
+// number parses a number in a path. It returns an error for negative numbers, and for numbers beyond 32 bits, because no attempt or task has such a
+// number.
 func number(name, text string) (int32, error) {
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < 0 {
@@ -121,7 +122,8 @@ func number(name, text string) (int32, error) {
 	return int32(n), nil
 }
 
-// newDetail returns the detail of an attempt of a job; -1 is the latest. The fields of the job itself always describe the latest.
+// newDetail returns the detail of an attempt of a job. The attempt -1 is the latest attempt. The fields of the job itself always describe the latest
+// attempt.
 func newDetail(d *job.Detail, attempt int32, meaning meaning) (*detail, error) {
 	at := 0
 	if attempt >= 0 {
@@ -152,7 +154,7 @@ func newDetail(d *job.Detail, attempt int32, meaning meaning) (*detail, error) {
 	return out, nil
 }
 
-// attempt sets the id and the times of an attempt.
+// attempt sets the id and the times of an attempt. over means that the attempt has ended.
 func (s *jobStatus) attempt(d *job.Detail, a *fapi.Attempt, over bool) {
 	s.AttemptID, s.AppID = a.ID, fmt.Sprintf("%s_%d", d.Framework, a.ID)
 	s.AppCreated, s.AppLaunched, s.AppCompleted = milliseconds(&a.Started), milliseconds(a.Run), milliseconds(a.Completed)
@@ -179,7 +181,7 @@ func (r *roles) add(t task, name string) {
 	(*r)[i].Tasks = append((*r)[i].Tasks, t)
 }
 
-// config returns the job file. Clients parse it as JSON or as YAML, and ignore the header with its type.
+// config responds with the job file. Clients parse it as JSON or as YAML, and ignore the Content-Type.
 func config(c *server.Call) error {
 	j, err := find(c, "job.config")
 	if err != nil {

@@ -69,7 +69,7 @@ func events(c *server.Call) error {
 	return c.JSON(eventList{n, out})
 }
 
-// eventList is a part of a job's events, and the number of all.
+// eventList holds a part of a job's events, and the total number of its events.
 type eventList struct {
 	Total int     `json:"totalCount"`
 	Data  []event `json:"data"`

@@ -10,10 +10,10 @@ import (
 	"github.com/openpai/paictl/pkg/server/app"
 )
 
-// meaning returns the rule about an exit code.
+// meaning is a function that returns the rule about an exit code.
 type meaning func(code int32) *rules.Rule
 
-// exits returns a meaning that reads the rules at its first call, because the administrator may change them at any
+// exits returns a meaning for a request. The meaning reads the rules when it is first called, because the administrator may change the rules at any
 // time.
 func exits(c *server.Call, j *app.Job) meaning {
 	set := (*rules.Set)(nil)
@@ -29,15 +29,15 @@ func exits(c *server.Call, j *app.Job) meaning {
 	}
 }
 
-// exitMessages describe an exit in addition to its code, from the runtime's report of the task that caused it, or otherwise from the
-// controller's message.
+// exitMessages describes an exit in addition to its code. The texts come from the runtime's report of the task that caused the exit, or otherwise
+// from the controller's message.
 type exitMessages struct {
 	Container *string      `json:"container"`
 	Runtime   *runtimeExit `json:"runtime"`
 	Launcher  *string      `json:"launcher"`
 }
 
-// runtimeExit is the report of a task's runtime.
+// runtimeExit contains the report of a task's runtime.
 type runtimeExit struct {
 	Name             string   `json:"name"`
 	ExitCode         int      `json:"exitCode"`
@@ -55,7 +55,7 @@ type exitLogs struct {
 	Platform string `json:"platform,omitempty"`
 }
 
-// end sets the fields of an attempt that has finished.
+// end sets the fields that only a finished attempt has.
 func (s *jobStatus) end(d *job.Detail, e *fv1.FrameworkAttemptCompletionStatus, tasks []job.Task, meaning meaning) {
 	kind := string(e.Type.Name)
 	s.ExitCode, s.ExitSpec, s.Diagnostics, s.ExitType, s.Done = &e.Code, meaning(e.Code), &e.Diagnostics, &kind, 1

@@ -19,7 +19,7 @@ type groupData struct {
 	Extension   map[string]json.RawMessage `json:"extension"`
 }
 
-// apply changes a group as a client requests. With patch, keys of the extension that aren't in the request stay.
+// apply makes the changes that a client requests to a group. With patch, keys of the extension that the request doesn't contain stay as they are.
 func (g *groupData) apply(spec *v1.GroupSpec, patch bool) error {
 	if g.Description != nil {
 		spec.Description = *g.Description
@@ -59,7 +59,7 @@ func postGroup(ctx context.Context, d *app.Actions, in *postGroupIn) (*message, 
 	return &message{Message: "group is created successfully"}, err
 }
 
-// putGroupIn holds the group in "data", or, from the JavaScript SDK, in the body itself.
+// putGroupIn is the body of a request to change a group. The group is in "data", or in the body itself if the JavaScript SDK sends it.
 type putGroupIn struct {
 	Body struct {
 		Patch bool       `json:"patch"`

@@ -27,7 +27,7 @@ func groupRoutes() []server.Route {
 	}
 }
 
-// group is a group in OpenPAI's terms.
+// group is a group in the form of OpenPAI.
 type group struct {
 	Name        string                     `json:"groupname"`
 	Description string                     `json:"description"`
@@ -75,7 +75,7 @@ func getGroup(_ context.Context, d *app.Actions, in *groupIn) (*group, error) {
 	return &out, err
 }
 
-// member is a member of a group, with the field that OpenPAI's alert handler reads.
+// member is a member of a group, in the form that OpenPAI's alert handler reads.
 type member struct {
 	Username string `json:"username"`
 	Admin    bool   `json:"clusterAdmin"`

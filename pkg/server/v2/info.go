@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/app"
 )
 
-// info describes the server. Clients expect these four keys, and fixed values for two keys.
+// info describes the server. Clients expect these four keys. Two of the keys have fixed values.
 type info struct {
 	Name         string `json:"name"`
 	Version      string `json:"version"`
@@ -21,7 +21,7 @@ type authnInfo struct {
 	Type   string `json:"authn_type"`
 	URI    string `json:"loginURI"`
 	Method string `json:"loginURIMethod"`
-	// Methods are all methods for signing in.
+	// Methods lists all methods for signing in.
 	Methods []string `json:"methods"`
 }
 
@@ -39,8 +39,8 @@ func infoRoutes(version string) []server.Route {
 	}
 }
 
-// authnOf describes how people sign in, for a client that supports only one method: with a password, if the cluster has
-// passwords.
+// authnOf returns how users sign in. Type, URI and Method describe one method, because some clients support only one. This is the sign-in with a
+// password, if the cluster allows it.
 func authnOf(d *app.Actions) *authnInfo {
 	w := d.SignInMethods()
 	a := &authnInfo{Type: "basic", URI: old + "/authn/basic/login", Method: "post", Methods: []string{}}

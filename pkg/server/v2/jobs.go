@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Paths of jobs; {job} is USER~NAME.
+// These are the paths of a job. {job} is USER~NAME.
 const (
 	one    = prefix + "/jobs/{job}"
 	oneOld = old + "/jobs/{job}"
@@ -46,7 +46,7 @@ func jobRoutes() []server.Route {
 	}
 }
 
-// find finds the job that a path names: USER~NAME, or a user and a name.
+// find returns the job of the request's path. The path contains USER~NAME, or a user and a name.
 func find(c *server.Call, rule string) (*app.Job, error) {
 	user, name := c.Request.PathValue("user"), c.Request.PathValue("job")
 	if user == "" {
@@ -73,17 +73,17 @@ type listIn struct {
 const (
 	defaultRows = 5000
 	maxRows     = 50000
-	// leastRows is the number of rows that a short list counts as, because the server sorts all live jobs for the list.
+	// leastRows is the number of rows that are counted for a short list. Even for a short list, the server sorts all live jobs.
 	leastRows = 1000
 )
 
-// orders are the fields that order lists. Other fields are ignored, because clients send some.
+// orders maps the fields by which clients can order lists. Other fields are ignored, because some clients send other fields.
 var orders = map[string]string{
 	"jobName": fapi.OrderName, "submissionTime": fapi.OrderSubmitted, "username": fapi.OrderUser, "vc": fapi.OrderVC, "retries": fapi.OrderRetries,
 	"totalTaskNumber": fapi.OrderTasks, "totalGpuNumber": fapi.OrderGPUs, "state": fapi.OrderState, "completionTime": fapi.OrderCompleted, "jobPriority": fapi.OrderPriority,
 }
 
-// filter returns the filter that a list's query describes.
+// filter converts the query of a list to a filter.
 func (in *listIn) filter() (listing.Filter, error) {
 	f := listing.Filter{Users: in.Users, VirtualClusters: in.VCs, Keyword: in.Keyword, TagsAny: in.Tags, TagsNone: in.NoTags, Priorities: in.Priorities,
 		Offset: in.Offset, Limit: defaultRows, Order: fapi.OrderSubmitted, Descending: true, Count: in.Total == "true"}
@@ -112,7 +112,7 @@ func (in *listIn) filter() (listing.Filter, error) {
 	return f, nil
 }
 
-// total is a list with the total number of jobs that its filter selects.
+// total is a list of jobs with the total number of jobs that the filter selects.
 type total struct {
 	Total int   `json:"totalCount"`
 	Data  []row `json:"data"`

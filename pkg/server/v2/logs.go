@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/app"
 )
 
-// Paths of an attempt of a task and of its logs: by role and index, or by the UID of its pod.
+// These are the paths of an attempt of a task, and of its logs. The attempt is identified by role and index, or by the UID of its pod.
 const (
 	oneTask   = one + "/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts"
 	logsTask  = oneTask + "/{taskAttempt}/logs"
@@ -35,12 +35,12 @@ func logRoutes() []server.Route {
 
 type logsIn struct {
 	Tail bool `query:"tail-mode"`
-	// SDKTail is the spelling of the JS SDK.
+	// SDKTail has the same meaning as Tail, in the spelling of the JS SDK.
 	SDKTail bool `query:"tailMode"`
 	Follow  bool `query:"follow"`
 }
 
-// taskLogs returns the logs of the attempt of a task that a path names.
+// taskLogs returns the logs of the attempt of a task that the request's path identifies.
 func taskLogs(c *server.Call) (j *app.Job, all map[string]app.Log, in logsIn, err error) {
 	if err := c.Decode(&in); err != nil {
 		return nil, nil, in, err
@@ -68,7 +68,7 @@ func taskLogs(c *server.Call) (j *app.Job, all map[string]app.Log, in logsIn, er
 	return j, all, in, err
 }
 
-// taskOf finds the attempt of a task; nil if it doesn't exist.
+// taskOf returns the attempt of a task that the request's path identifies, or nil if the attempt doesn't exist.
 func taskOf(c *server.Call, d *job.Detail, attempt int32) (*job.Task, error) {
 	if uid := c.Request.PathValue("pod"); uid != "" {
 		return d.TaskOfPod(attempt, uid), nil
@@ -88,7 +88,7 @@ func taskOf(c *server.Call, d *job.Detail, attempt int32) (*job.Task, error) {
 	return nil, nil
 }
 
-// location holds the address of a log on the portal's host, as in OpenPAI.
+// location holds the address of a log. The address is on the portal's host, as in OpenPAI.
 type location struct {
 	Name string `json:"name"`
 	URI  string `json:"uri"`
@@ -98,7 +98,7 @@ type locations struct {
 	Locations []location `json:"locations"`
 }
 
-// front is the prefix of the API on the portal's host.
+// front is the prefix of the API's paths on the portal's host.
 const front = "/rest-server"
 
 func listLogs(c *server.Call) error {

@@ -37,7 +37,7 @@ func manageRoutes() []server.Route {
 	}
 }
 
-// jsonRoute returns server.JSON for a handler, with additional options.
+// jsonRoute returns a function that makes a route like server.JSON, with a fixed handler and the additional options in own.
 func jsonRoute[In, Out any](h func(context.Context, *app.Actions, *In) (*Out, error), own ...server.Option) func(method, path, rule, summary string, o ...server.Option) server.Route {
 	return func(method, path, rule, summary string, o ...server.Option) server.Route {
 		return server.JSON(method, path, rule, summary, h, slices.Concat(o, own)...)
@@ -93,12 +93,12 @@ func deleteUser(ctx context.Context, d *app.Actions, in *userIn) (*message, erro
 	return &message{Message: "user is removed successfully"}, d.RemoveUser(ctx, in.User)
 }
 
-// change changes a person.
+// change makes changes to a person.
 func change(ctx context.Context, d *app.Actions, name string, c app.UserChange) (*message, error) {
 	return &message{Message: "Update user " + name + " successfully"}, d.ChangeUser(ctx, name, c)
 }
 
-// changeSpec changes only the spec of the User.
+// changeSpec makes changes to the spec of a User, and changes nothing else.
 func changeSpec(ctx context.Context, d *app.Actions, name string, do func(*v1.UserSpec)) (*message, error) {
 	return change(ctx, d, name, app.UserChange{Spec: func(s *v1.UserSpec) error {
 		do(s)
@@ -153,10 +153,10 @@ func putExtension(ctx context.Context, d *app.Actions, in *putExtensionIn) (*mes
 	return change(ctx, d, in.User, c)
 }
 
-// keySSHKeys is the key of a person's extension for public keys, which are stored in the User.
+// keySSHKeys is the key for public keys in a person's extension. The keys are stored in the User.
 const keySSHKeys = "sshKeys"
 
-// extend adds keys that clients store with a person to a change. Public keys aren't secret, and are stored in the User.
+// extend adds an extension to the changes of a person. It moves public keys from the extension to the User, because they aren't secret.
 func extend(c *app.UserChange, extension object) error {
 	c.Extension = maps.Clone(extension)
 	text, there := extension[keySSHKeys]
@@ -197,7 +197,7 @@ func putAdmin(ctx context.Context, d *app.Actions, in *putAdminIn) (*message, er
 	return change(ctx, d, in.User, app.UserChange{Spec: func(s *v1.UserSpec) error { return setAdmin(d, s, all, *in.Body.Admin) }})
 }
 
-// setAdmin adds a person to a group that makes administrators, or removes them from all such groups.
+// setAdmin adds a person to a group whose members are administrators, or removes the person from all such groups.
 func setAdmin(d *app.Actions, s *v1.UserSpec, all []app.Group, admin bool) error {
 	makes := func(name string) bool {
 		return slices.ContainsFunc(all, func(g app.Group) bool { return g.Spec.Name == name && g.Spec.Administrator })

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// removeTime bounds how long a request waits until a deleted job is gone.
+// removeTime bounds how long a request waits until the deleted job is gone.
 const removeTime = 10 * time.Second
 
 type removeIn struct {
@@ -56,7 +56,7 @@ func remove(c *server.Call) error {
 	return c.JSON(message{Status: http.StatusOK, Message: fmt.Sprintf("Delete job %s~%s successfully.", j.User(), j.Name())})
 }
 
-// submitOld responds to very old clients, whose job files have another form.
+// submitOld responds to very old clients, which send job files of version 1, with an error.
 func submitOld(*server.Call) error {
 	return &wire.Error{Status: http.StatusGone, Code: "GoneError", Message: "Job files of version 1 are no longer taken.", Remedy: "write one of version 2 (docs/job-protocol.md), and send it to " + prefix + "/jobs"}
 }
@@ -92,8 +92,8 @@ func why(ctx context.Context, d *app.Actions, in *oneIn) (*job.Why, error) {
 	return j.Why(ctx)
 }
 
-// sshInfo describes where tasks accept SSH connections. The cluster creates no keys for people: people use their own keys, or the keys of the job
-// file.
+// sshInfo describes the addresses at which tasks accept SSH connections. KeyPair is always null, because the cluster creates no keys: people use
+// their own keys, or the keys of the job file.
 type sshInfo struct {
 	Containers []sshContainer `json:"containers"`
 	KeyPair    *struct{}      `json:"keyPair"`

@@ -9,16 +9,17 @@ import (
 	"github.com/openpai/paictl/pkg/server"
 )
 
-// Paths of the two versions.
+// These are the prefixes of the two versions.
 const (
 	prefix = "/api/v2"
 	old    = "/api/v1"
 )
 
 const (
-	// textBytes bounds the size of a job file. A file that is slightly too long gets the finding about its length.
+	// textBytes bounds the size of a body with a job file. It is larger than the longest job file, so that a file that is slightly too long gets the
+	// finding about its length.
 	textBytes = 2 * protocol.MaxBytes
-	// submissions is how many submissions of a person are checked at a time.
+	// submissions is the number of a person's submissions that are checked at the same time.
 	submissions = 2
 )
 
@@ -27,10 +28,10 @@ func Routes(version string) []server.Route {
 	return slices.Concat(infoRoutes(version), tokenRoutes(), oidcRoutes(), jobRoutes(), logRoutes(), attemptRoutes(), tagRoutes(), userRoutes(), groupRoutes(), manageRoutes(), vcRoutes(), storageRoutes(), templateRoutes(), alertRoutes(), kubeRoutes())
 }
 
-// message is the response to a change.
+// message is the response to a change. It contains a sentence about the change.
 type message struct {
 	Status  int    `json:"status,omitempty"`
 	Message string `json:"message"`
-	// Warnings are findings about a job file that was accepted.
+	// Warnings holds the findings about a job file that was accepted.
 	Warnings []string `json:"warnings,omitempty"`
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/listing"
 )
 
-// row is one job of a list. Times are milliseconds since 1970, or null.
+// row is a job in a list. Times are in milliseconds since 1970, or null.
 type row struct {
 	DebugID string   `json:"debugId"`
 	Name    string   `json:"name"`
@@ -17,7 +17,7 @@ type row struct {
 	Roles int `json:"totalTaskRoleNumber"`
 }
 
-// progress holds the fields that lists and details of jobs share.
+// progress holds the fields that are both in lists and in details of jobs.
 type progress struct {
 	Username       string       `json:"username"`
 	State          string       `json:"state"`
@@ -33,7 +33,7 @@ type progress struct {
 	ExitCode       *int32       `json:"appExitCode"`
 	VirtualCluster string       `json:"virtualCluster"`
 	Priority       string       `json:"jobPriority,omitempty"`
-	// Phase is the state in paictl's words, Position the place in the queue of the virtual cluster.
+	// Phase is the phase of the job as paictl shows it. Position is the job's place in the queue of its virtual cluster.
 	Phase    string `json:"phase"`
 	Position int    `json:"position,omitempty"`
 }
@@ -76,7 +76,7 @@ func milliseconds(t *time.Time) *int64 {
 	return &n
 }
 
-// The states that clients know. They don't accept others.
+// These are the states that clients know. Clients don't accept other states.
 const (
 	waiting   = "WAITING"
 	running   = "RUNNING"
@@ -86,7 +86,7 @@ const (
 	stopped   = "STOPPED"
 )
 
-// words lists the phases of each state.
+// words maps each state to its phases.
 var words = map[string][]listing.Phase{
 	waiting:   {listing.Waiting, listing.Queued, listing.Starting},
 	running:   {listing.Barrier, listing.Running, listing.Retry},
@@ -96,10 +96,10 @@ var words = map[string][]listing.Phase{
 	stopped:   {listing.Stopped, listing.Deleted},
 }
 
-// phasesOf returns the phases of a state; none if the state is unknown.
+// phasesOf returns the phases of a state. It returns no phases if the state is unknown.
 func phasesOf(word string) []listing.Phase { return words[word] }
 
-// word returns the state of a phase.
+// word returns the state that a phase belongs to.
 func word(p listing.Phase) string {
 	for w, phases := range words {
 		for _, one := range phases {

@@ -21,7 +21,7 @@ func storageRoutes() []server.Route {
 	}
 }
 
-// storage is a storage that jobs can name.
+// storage is a storage that job files can name.
 type storage struct {
 	Name     string `json:"name"`
 	Share    bool   `json:"share"` // everyone sees all of it
@@ -60,7 +60,7 @@ func storages(ctx context.Context, d *app.Actions, in *storagesIn) (*storageList
 	return out, nil
 }
 
-// storageDetail is a storage with its settings. Data also has its credentials, as OpenPAI's clients read them.
+// storageDetail is a storage with its settings. Data also contains the credentials, because OpenPAI's clients read them there.
 type storageDetail struct {
 	storage
 	Type         string            `json:"type"`
@@ -68,7 +68,7 @@ type storageDetail struct {
 	ReadOnly     bool              `json:"readOnly"`
 	MountOptions []string          `json:"mountOptions,omitempty"`
 	Secret       string            `json:"secretName,omitempty"`
-	// Note explains why there are no credentials.
+	// Note explains why Data contains no credentials.
 	Note string `json:"note,omitempty"`
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/app"
 )
 
-// container is one attempt of a task.
+// container holds the fields of one attempt of a task.
 type container struct {
 	AttemptID int32             `json:"attemptId"`
 	Attempt   string            `json:"attemptState"`
@@ -22,8 +22,7 @@ type container struct {
 	IP        string            `json:"containerIp"`
 	Node      string            `json:"containerNodeName"`
 	Ports     map[string]string `json:"containerPorts"`
-	// GPUs is always null. It was once a bit mask of the task's GPUs, and clients still read it as one, but that isn't known
-	// today.
+	// GPUs is always null. Clients read it as a bit mask of the task's GPUs, as it was in early versions of OpenPAI. The mask isn't known here.
 	GPUs        *int        `json:"containerGpus"`
 	Log         string      `json:"containerLog"`
 	ExitCode    *int32      `json:"containerExitCode"`
@@ -31,7 +30,7 @@ type container struct {
 	Diagnostics *string     `json:"containerExitDiagnostics"`
 }
 
-// taskStatus is a task as a whole.
+// taskStatus holds the fields of a task that don't depend on the attempt.
 type taskStatus struct {
 	Index       int32  `json:"taskIndex"`
 	UID         string `json:"taskUid"`
@@ -44,7 +43,7 @@ type taskStatus struct {
 	Phase       string `json:"phase"`
 }
 
-// task is a task with its latest attempt.
+// task is a task together with its latest attempt.
 type task struct {
 	taskStatus
 	container
@@ -83,12 +82,12 @@ func newContainer(d *job.Detail, attempt int32, t *job.Task, meaning meaning) co
 	return out
 }
 
-// logsOf returns the path that lists the logs of an attempt of a task. Clients prepend the address of the server.
+// logsOf returns the path of the list of logs of a task's attempt. Clients prepend the address of the server.
 func logsOf(d *job.Detail, attempt int32, t *job.Task) string {
 	return fmt.Sprintf("%s/jobs/%s~%s/attempts/%d/taskRoles/%s/taskIndex/%d/attempts/%d/logs", prefix, d.User, d.Name, attempt, t.Role, t.Index, t.ID)
 }
 
-// taskHistory is a task with all of its attempts, latest first.
+// taskHistory is a task with all of its attempts, the latest first.
 type taskHistory struct {
 	Username string `json:"username"`
 	JobName  string `json:"jobName"`
@@ -98,7 +97,7 @@ type taskHistory struct {
 	Attempts []container `json:"attempts"`
 }
 
-// named identifies the task that a path names.
+// named identifies the task in a request's path.
 type named struct {
 	attempt int32
 	role    string

@@ -16,9 +16,10 @@ import (
 )
 
 const (
-	// market is the path that OpenPAI's marketplace plugin requests.
+	// market is the prefix of the paths that OpenPAI's marketplace plugin requests.
 	market = "/marketplace/api"
-	// templateBytes bounds the size of an item: a job file of 200 KiB and a description of 64 KiB, with their line ends escaped.
+	// templateBytes bounds the size of a request with an item, which contains a job file of at most 200 KiB and a description of at most 64 KiB. In
+	// JSON, their line ends are escaped.
 	templateBytes = 1 << 20
 )
 
@@ -39,7 +40,7 @@ func templateRoutes() []server.Route {
 	}
 }
 
-// label is a tag or a category. In OpenPAI, ids and names differ.
+// label is a tag or a category. In OpenPAI, the id of a label differs from its name.
 type label struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
@@ -53,7 +54,7 @@ func labels(names []string) []label {
 	return out
 }
 
-// item is a template as the marketplace's pages read it.
+// item is a template in the form that the marketplace's pages read.
 type item struct {
 	ID             string    `json:"id"`
 	Name           string    `json:"name"`
@@ -80,7 +81,7 @@ type item struct {
 	ItemCategories []label   `json:"ItemCategories"`
 }
 
-// Values of OpenPAI that are the same for all templates here.
+// These values of OpenPAI are the same for all templates of paictl.
 const (
 	sourceMarket   = "marketplace"
 	statusApproved = "approved"
@@ -101,8 +102,8 @@ func newItem(t *v1.Template) item {
 	}
 }
 
-// built returns when this program was built: its templates have no time in the cluster, and the marketplace shows how old a template
-// is. It returns the zero time, which an item omits, if the build time is unknown.
+// built returns when this program was built. The marketplace shows how old a template is, but built-in templates have no time in the cluster. If the
+// build time is unknown, built returns the zero time, which an item omits.
 func built() time.Time {
 	at, err := time.Parse(time.RFC3339, version.Get().Date)
 	if err != nil {
@@ -140,7 +141,7 @@ func all(want, have []string) bool {
 	return !slices.ContainsFunc(want, func(one string) bool { return !slices.Contains(have, one) })
 }
 
-// listItems responds with templates and their job files, and counts the memory of the job files.
+// listItems responds with templates and their job files. It counts the memory of the job files against the limits.
 func listItems(c *server.Call, in *itemsIn) error {
 	seen, err := c.Actions.Templates()
 	if err != nil {
@@ -169,7 +170,7 @@ func listCategories(c *server.Call, _ *struct{}) error {
 	return listUsed(c, []string{v1.CategoryOfficial}, func(s *v1.TemplateSpec) []string { return s.Categories })
 }
 
-// listUsed responds with the words of templates that the caller sees, and the words in always.
+// listUsed responds with the words of the templates that the caller may see, and the words in always.
 func listUsed(c *server.Call, always []string, words func(*v1.TemplateSpec) []string) error {
 	seen, err := c.Actions.Templates()
 	if err != nil {
@@ -210,7 +211,7 @@ func getItem(_ context.Context, d *app.Actions, in *itemIn) (*item, error) {
 	return &out, nil
 }
 
-// made is the response to a new item.
+// made is the response to a request that creates an item.
 type made struct {
 	ID string `json:"id"`
 }
@@ -261,5 +262,5 @@ func deleteItem(c *server.Call) error {
 	return c.Text("deleted")
 }
 
-// errBoth is the error for an item that is both.
+// errBoth is the error for an item that is both public and private.
 var errBoth = wire.Bad(`an item is public or private: set one of "isPublic" and "isPrivate", or neither, and name groups in "groupList"`)

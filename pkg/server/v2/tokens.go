@@ -64,8 +64,8 @@ func logout(ctx context.Context, d *app.Actions, _ *struct{}) (*message, error) 
 	return &message{Message: "Logout successfully"}, d.Logout(ctx)
 }
 
-// tokenList holds strings in the form of tokens, because the portal reads the user and the expiry from them, and sends them to
-// revoke the tokens.
+// tokenList holds the handles of tokens, which have the form of tokens. The portal reads the user and the expiry from a handle, and sends the handle
+// to revoke the token.
 type tokenList struct {
 	Tokens []string `json:"tokens"`
 }
@@ -91,7 +91,7 @@ type newTokenIn struct {
 	Client string `header:"User-Agent"`
 }
 
-// application is a token for programs.
+// application is a new application token.
 type application struct {
 	Token       string `json:"token"`
 	Application bool   `json:"application"`
@@ -116,7 +116,7 @@ func revoke(ctx context.Context, d *app.Actions, in *revokeIn) (*message, error)
 	return &message{Message: "revoke successfully"}, d.Revoke(ctx, in.Token)
 }
 
-// checked holds the claims of a token, and whether its person is an administrator now.
+// checked holds the claims of a token, and whether its person is now an administrator.
 type checked struct {
 	Username    string `json:"username"`
 	Application bool   `json:"application"`

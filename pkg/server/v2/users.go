@@ -22,7 +22,7 @@ func userRoutes() []server.Route {
 	}
 }
 
-// person is a user in OpenPAI's terms. Fields that the caller may not see are empty.
+// person is a person in the form of OpenPAI. Fields that the caller may not see are empty.
 type person struct {
 	Username       string                     `json:"username"`
 	Email          string                     `json:"email"`
@@ -52,7 +52,7 @@ func newPerson(p *app.Person, existing func(rules.Grants) rules.Grants) person {
 	return out
 }
 
-// users leaves out the extension of each person, because a list would need one read for each.
+// users lists all people. It leaves out their extensions, because each extension would need a separate read.
 func users(ctx context.Context, d *app.Actions, _ *struct{}) (*[]person, error) {
 	all, err := d.Users()
 	if err != nil {
@@ -67,7 +67,7 @@ func users(ctx context.Context, d *app.Actions, _ *struct{}) (*[]person, error) 
 	return &out, nil
 }
 
-// mayUse lists all known virtual clusters for a person who may use all. The portal offers these when a job is submitted.
+// mayUse lists all existing virtual clusters for a person who may use all of them. The portal offers the listed virtual clusters for submissions.
 func (p *person) mayUse(who *app.Person, all func() []string) {
 	if who.View.Whole && (who.Grants.Administrator || who.Grants.AllVCs) {
 		if names := all(); names != nil {
@@ -76,11 +76,11 @@ func (p *person) mayUse(who *app.Person, all func() []string) {
 	}
 }
 
-// vcTime is how long a request that doesn't need the scheduler waits for it.
+// vcTime bounds how long a request waits for the scheduler if it doesn't need the scheduler's response.
 const vcTime = 3 * time.Second
 
-// allVCs returns a function that reads the names of all virtual clusters that the caller may use, at most once; the function returns nil if the
-// scheduler doesn't respond.
+// allVCs returns a function that returns the names of all virtual clusters that the caller may use. The function reads them at most once, and
+// returns nil if the scheduler doesn't respond.
 func allVCs(ctx context.Context, d *app.Actions) func() []string {
 	return sync.OnceValue(func() []string {
 		ctx, cancel := context.WithTimeout(ctx, vcTime)

@@ -9,13 +9,12 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// isVC reports whether a group represents the virtual cluster of the same name. OpenPAI has such a group for each virtual
-// cluster.
+// isVC reports whether a group represents the virtual cluster with the same name. OpenPAI has such a group for each virtual cluster.
 func isVC(g *v1.GroupSpec) bool {
 	return len(g.VirtualClusters) == 1 && g.VirtualClusters[0].Name == g.Name && !g.Administrator
 }
 
-// checkVCs returns an error for names of virtual clusters that aren't represented by a group.
+// checkVCs returns an error if one of the virtual clusters isn't represented by a group.
 func checkVCs(all []app.Group, names []string) error {
 	for _, name := range names {
 		at := slices.IndexFunc(all, func(g app.Group) bool { return g.Spec.Name == name })
@@ -30,7 +29,8 @@ func checkVCs(all []app.Group, names []string) error {
 	return nil
 }
 
-// setVCs sets the groups of a person that represent virtual clusters. It doesn't change other groups, nor default.
+// setVCs puts a person into exactly the groups that represent the named virtual clusters. It doesn't change the person's other groups, or the group
+// default.
 func setVCs(d *app.Actions, s *v1.UserSpec, all []app.Group, names []string) error {
 	names, err := besideWord(d, s, all, names, func(g *v1.GroupSpec) bool { return isVC(g) && g.Name != v1.GroupDefault })
 	if err != nil {

@@ -32,7 +32,7 @@ func vcRoutes() []server.Route {
 	}
 }
 
-// vc is a virtual cluster in OpenPAI's terms. Capacities are percentages of the cluster's GPUs.
+// vc is a virtual cluster in the form of OpenPAI. Capacities are percentages of the cluster's GPUs.
 type vc struct {
 	Capacity     float64        `json:"capacity"`
 	UsedCapacity float64        `json:"usedCapacity"`
@@ -42,18 +42,18 @@ type vc struct {
 	Guaranteed   resources      `json:"resourcesGuaranteed"` // without the bad GPUs
 	Total        resources      `json:"resourcesTotal"`
 	SKUs         map[string]sku `json:"skus"`
-	// WaitingGangs counts the jobs that wait in it, or parts of jobs that start together.
+	// WaitingGangs is the number of gangs that wait in the virtual cluster. A gang is a job, or a part of a job whose tasks start together.
 	WaitingGangs int `json:"waitingGangs"`
 }
 
-// sku counts the GPUs or CPU cells of one type that a virtual cluster owns.
+// sku holds the numbers of GPUs or CPU cells of one type that a virtual cluster owns.
 type sku struct {
 	Used       int `json:"used"`
 	Guaranteed int `json:"guaranteed"`
 	Total      int `json:"total"`
 }
 
-// resources are processors, memory in MB, and GPUs. Two fields have two names, because clients read both.
+// resources holds processors, memory in MB, and GPUs. Processors and GPUs are in two fields each, because clients read both.
 type resources struct {
 	CPU    int `json:"cpu"`
 	Memory int `json:"memory"`
@@ -76,7 +76,7 @@ func newVC(v *schedulerapi.VirtualCluster, shares map[string]job.Share, gpus int
 	return out
 }
 
-// amount is the processors and the memory that come with some leaves.
+// amount holds the processors and the memory that come with a number of leaf cells.
 type amount struct{ milliCPU, memoryMB int }
 
 func (a *amount) add(s job.Share, leaves int) {
@@ -95,7 +95,7 @@ func part(n, of int) float64 {
 	return 100 * float64(n) / float64(of)
 }
 
-// machine counts the GPUs of a machine.
+// machine holds the numbers of a machine's GPUs.
 type machine struct {
 	Used      int `json:"gpuUsed"`
 	Available int `json:"gpuAvailable"`
@@ -116,7 +116,7 @@ type vcsIn struct {
 	Nodes *string `query:"nodes"`
 }
 
-// listVCs returns one of two responses: the presence of a query parameter selects one.
+// listVCs responds with the machines if the query asks for nodes, and otherwise with the virtual clusters.
 func listVCs(c *server.Call) error {
 	in := vcsIn{}
 	if err := c.Decode(&in); err != nil {
@@ -180,7 +180,7 @@ func getVC(ctx context.Context, d *app.Actions, in *vcIn) (*vc, error) {
 	return &one, nil
 }
 
-// skuType holds the resources of one GPU and its share of the machine, or of one CPU cell. Memory is in MB.
+// skuType holds the resources of one GPU with its share of the machine, or of one CPU cell. Memory is in MB.
 type skuType struct {
 	CPU    float64 `json:"cpu"`
 	Memory int     `json:"memory"`

@@ -9,11 +9,11 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// codeWord is the code of the error for a change that contradicts a sign-in provider.
+// codeWord is the error code for a change that contradicts a sign-in provider.
 const codeWord = "ConflictError"
 
-// stays returns an error for a change that removes a person from groups of a provider. The provider would keep the person in these groups, with their
-// grants.
+// stays returns an error if a change would remove a person from a group in which a provider keeps them. The person would stay in the group and keep
+// its grants. leaves selects the groups that the person would leave.
 func stays(d *app.Actions, name string, all []app.Group, leaves func(*v1.GroupSpec) bool) error {
 	p, err := d.User(name)
 	if err != nil {
@@ -28,9 +28,9 @@ func stays(d *app.Actions, name string, all []app.Group, leaves func(*v1.GroupSp
 	return nil
 }
 
-// besideWord returns the names of groups that a person is added to by name. It leaves out groups that the person is in only through a provider,
-// because clients read lists with these groups and send them back. It returns an error if names doesn't have a group that of selects and in which a
-// provider keeps the person.
+// besideWord returns the groups in names without the groups that the person is in only through a provider. Clients read lists that contain the
+// latter groups, and send the lists back. besideWord returns an error if a provider keeps the person in a group that of selects and names doesn't
+// contain.
 func besideWord(d *app.Actions, s *v1.UserSpec, all []app.Group, names []string, of func(*v1.GroupSpec) bool) ([]string, error) {
 	if err := stays(d, s.Name, all, func(g *v1.GroupSpec) bool { return of(g) && !slices.Contains(names, g.Name) }); err != nil {
 		return nil, err

@@ -35,7 +35,7 @@ type listActionsIn struct {
 	Cursor  string   `query:"cursor"`
 }
 
-// defaultActions is the number of actions of a page without a limit.
+// defaultActions is the number of Actions on a page if the request sets no limit.
 const defaultActions = 100
 
 func listActions(ctx context.Context, d *app.Actions, in *listActionsIn) (*api.Actions, error) {
@@ -61,7 +61,7 @@ func listActions(ctx context.Context, d *app.Actions, in *listActionsIn) (*api.A
 	return out, nil
 }
 
-// readPhases reads names of phases, in any case of letters.
+// readPhases converts names to phases. It ignores the case of letters, and returns an error for an unknown name.
 func readPhases(names []string) (out []actionsv1.Phase, err error) {
 	all := actionsv1.Phases()
 	for _, name := range names {
@@ -83,7 +83,7 @@ func getAction(ctx context.Context, d *app.Actions, in *oneActionIn) (*api.Actio
 	return shownAction(a, err)
 }
 
-// shownAction converts an Action for a response.
+// shownAction converts an Action to its form in responses.
 func shownAction(a *actionsv1.Action, err error) (*api.Action, error) {
 	if err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func requestAction(ctx context.Context, d *app.Actions, in *requestActionIn) (*a
 	return shownAction(a, err)
 }
 
-// seconds returns a duration. If n is too large for a Duration, seconds returns the longest Duration, which is rejected later.
+// seconds returns the Duration of n seconds. If n is too large for a Duration, it returns the longest Duration, which is rejected later.
 func seconds(n int64) time.Duration {
 	if n > math.MaxInt64/int64(time.Second) {
 		return math.MaxInt64

@@ -61,7 +61,7 @@ func silence(ctx context.Context, d *app.Actions, in *silenceIn) (*api.Silence, 
 	return shownSilence(s, err)
 }
 
-// shownSilence converts a silence for a response.
+// shownSilence converts a silence to its form in responses.
 func shownSilence(s *app.Silence, err error) (*api.Silence, error) {
 	if err != nil {
 		return nil, err

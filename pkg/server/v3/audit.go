@@ -40,7 +40,7 @@ func audited(ctx context.Context, d *app.Actions, in *auditIn) (*audit.Page, err
 	return d.Audited(ctx, q)
 }
 
-// instant parses a time; the zero time if the text is empty.
+// instant parses a time. It returns the zero time if the text is empty.
 func instant(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -52,7 +52,8 @@ func instant(text string) (time.Time, error) {
 	return t, nil
 }
 
-// moment reads a time, and reports whether it is one. Times near the end of the year 9999 aren't: rounded up, they can't be written as JSON.
+// moment parses a time, and reports whether the text is a time. It rejects the year 9999, because a time near the end of that year can't be encoded
+// as JSON if it is rounded up.
 func moment(text string) (time.Time, bool) {
 	t, err := time.Parse(time.RFC3339Nano, text)
 	return t, err == nil && t.UTC().Year() < 9999

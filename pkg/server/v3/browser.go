@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// browserRoutes returns the routes of sign-ins by browsers: at issuers, and for programs.
+// browserRoutes returns the routes with which browsers sign in at issuers, and with which they sign in programs.
 func browserRoutes() []server.Route {
 	const prefix = api.Prefix + "/signin"
 	return []server.Route{
@@ -29,7 +29,7 @@ func browserRoutes() []server.Route {
 	}
 }
 
-// browser returns a route that pages of this server request, with the session of their browser.
+// browser returns a route that pages of this server request with the session of their browser.
 func browser(method, path, rule, summary string, in, out reflect.Type, serve func(*server.Call) error, codes ...string) server.Route {
 	return server.Route{Method: method, Path: path, Rule: rule, Summary: summary, Browser: true, In: in, Out: out, Errors: append([]string{"IncorrectPasswordError"}, codes...), Serve: serve}
 }
@@ -48,7 +48,7 @@ type toIssuerIn struct {
 	Body   api.Goal `body:"json"`
 }
 
-// goal converts the goal of a sign-in on a page.
+// goal converts the goal of a sign-in that a page requests.
 func goal(g *api.Goal) app.Goal {
 	out := app.Goal{To: server.Local(g.To), Device: g.Device}
 	if p := g.Program; p != nil {
@@ -102,16 +102,16 @@ func fromIssuer(c *server.Call) error {
 	return see(c, to, nil)
 }
 
-// agent returns the name of the browser, for the list of tokens.
+// agent returns the beginning of the browser's name, for the list of tokens.
 func agent(c *server.Call) string {
 	name := c.Request.UserAgent()
 	return name[:min(len(name), maxClient)]
 }
 
-// maxClient bounds the part of a program's name that is stored with its token.
+// maxClient bounds the length of a program's name that is stored with its token.
 const maxClient = 64
 
-// see redirects a browser, with more in the query of the address.
+// see redirects a browser to an address, and adds keys to the query of the address.
 func see(c *server.Call, to string, more url.Values) error {
 	u, err := url.Parse(to)
 	if err != nil {
@@ -193,7 +193,7 @@ func waitsForCode(ctx context.Context, d *app.Actions, in *waitsIn) (*api.Waitin
 	return shownWaiting(w), nil
 }
 
-// letInBody is api.LetIn with a secret session.
+// letInBody is like api.LetIn, but its session is a secret.
 type letInBody struct {
 	Code    string        `json:"code"`
 	Allow   bool          `json:"allow"`

@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/app"
 )
 
-// Pages that a browser gets when it returns from an issuer.
+// These are the pages that a browser shows when it returns from an issuer.
 var failedPage = template.Must(template.New("failed").Parse(server.SignInHead + `<h1>You are not signed in</h1><p>{{.Message}}</p>{{with .Remedy}}<p>{{.}}</p>{{end}}<p><a href="{{.SignIn}}">Sign in</a></p></body></html>`))
 
 const approvalScript = `
@@ -31,13 +31,13 @@ var approvalPage = template.Must(template.New("approval").Parse(server.SignInHea
 <p>Allow it only if you have just started it yourself. Anyone who sent you a code wants to be signed in as you.</p>
 <button id="yes">Sign it in</button> <button id="no">Refuse</button></div><p id="said" role="status"></p><script>{{.Script}}</script></body></html>`))
 
-// explain sends a browser a page about an error.
+// explain responds with a page that explains an error.
 func explain(c *server.Call, err error) error {
 	e := app.Meaning(err)
 	return c.Page(e.Status, failedPage, "", map[string]any{"Message": e.Message, "Remedy": e.Remedy, "SignIn": server.SignInPath})
 }
 
-// askApproval asks a person who has returned from an issuer whether a program may sign in.
+// askApproval responds with a page that asks whether a program may sign in. The page is for a person who has returned from an issuer.
 func askApproval(c *server.Call, w *app.Waiting) error {
 	return c.Page(0, approvalPage, approvalScript, map[string]any{"Approval": w.Approval.Reveal(), "Name": w.Name, "Client": w.Client, "Address": w.Address,
 		"Began": w.Began.Format(time.RFC1123), "Script": template.JS(approvalScript)}) //nolint:gosec // it is a constant

@@ -16,11 +16,11 @@ import (
 const (
 	// fileBytes bounds the size of a file that is sent into a task.
 	fileBytes = 1 << 40
-	// fileTime bounds the time of sending it.
+	// fileTime bounds the time to send a file into a task.
 	fileTime = 12 * time.Hour
 )
 
-// fileRoutes returns the routes to files of running tasks.
+// fileRoutes returns the routes for files of running tasks.
 func fileRoutes() []server.Route {
 	const path = oneTask + "/files"
 	codes := []string{"NoJobError", "NoFileError", "ConflictJobError"}
@@ -36,7 +36,7 @@ type filesIn struct {
 	Name  string `path:"name"`
 	Role  string `path:"role"`
 	Index string `path:"index"`
-	// Path is a path in the task; a path that doesn't begin with / is relative to the folder where the program started.
+	// Path is a path in the task. A path that doesn't begin with / is relative to the folder in which the task's program started.
 	Path string `query:"path"`
 }
 
@@ -68,7 +68,8 @@ func listFiles(c *server.Call) error {
 	return c.JSON(out)
 }
 
-// readFile sends a file. If the rest can't be read, it aborts the response, so that clients don't mistake a part for the whole.
+// readFile responds with a file. If the rest of the file can't be read, it aborts the response, so that clients don't mistake a part for the whole
+// file.
 func readFile(c *server.Call) error {
 	j, in, index, err := files(c)
 	if err != nil {
@@ -97,13 +98,13 @@ func readFile(c *server.Call) error {
 	return f.Flush()
 }
 
-// flowWriter writes to a response whose length may not be known.
+// flowWriter writes to a response whose length may be unknown.
 type flowWriter struct {
 	f    *server.Flow
 	head bool
 }
 
-// errHead ends the reading of a file if only its headers are sent.
+// errHead ends the reading of a file if the response consists only of headers.
 var errHead = errors.New("the answer has no body")
 
 // Write implements io.Writer.

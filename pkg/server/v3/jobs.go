@@ -1,4 +1,4 @@
-// Package v3 serves paictl's own API, with pkg/job's types, as "-o json" prints them.
+// Package v3 serves paictl's own API. Its responses contain the types of pkg/job, in the form that "-o json" prints.
 // In: requests of paictl. Out: routes.
 package v3
 
@@ -19,22 +19,22 @@ import (
 )
 
 const (
-	// textBytes bounds the size of a request with a job file: the longest file with all of it escaped, and options.
+	// textBytes bounds the size of a request with a job file. It allows the longest job file even if each byte is escaped, and options.
 	textBytes = 6*protocol.MaxBytes + 64<<10
 	// removeTime bounds how long a request waits until a job is gone.
 	removeTime = 10 * time.Minute
-	// waits is the number of a person's requests that may wait until a job is gone. Each such request takes few resources, because the index of jobs
-	// wakes it.
+	// waits is the number of a person's requests that may wait for the removal of jobs at the same time. Each such request takes few resources,
+	// because the index of jobs wakes it.
 	waits = 16
-	// submissions is how many submissions of a person are checked at a time.
+	// submissions is the number of a person's submissions that are checked at the same time.
 	submissions = 2
 )
 
-// Routes returns the routes of /api/v3, and the routes of sign-ins.
+// Routes returns the routes of /api/v3, including the routes for signing in.
 func Routes(version string) []server.Route {
 	all := slices.Concat(jobRoutes(), readRoutes(), templateRoutes(), codeRoutes(), fileRoutes(), peopleRoutes(), notificationRoutes(), reportRoutes(), auditRoutes(), actionRoutes(), alertRoutes())
 	for i := range all {
-		// The server's own pages send the cookie of their session, but enter a task with a ticket.
+		// The server's own pages send the cookie of their session. To enter a task, they send a ticket instead.
 		all[i].Browser = all[i].Caller == nil
 	}
 	return slices.Concat(all, signInRoutes(version), browserRoutes())
@@ -75,10 +75,10 @@ type listIn struct {
 	Cursor  string   `query:"cursor"`
 }
 
-// maxRows bounds the rows of a page.
+// maxRows bounds the number of rows on a page.
 const maxRows = 5000
 
-// Rows returns the maximum number of rows that a list may have.
+// Rows returns the maximum number of rows in the list.
 func (in *listIn) Rows() int {
 	if in.Limit <= 0 || in.Limit > maxRows {
 		return maxRows
@@ -158,13 +158,13 @@ func allowed(ctx context.Context, d *app.Actions, in *oneIn) (*api.Allowed, erro
 
 type submitIn struct {
 	Check bool `query:"check"`
-	// Outlook adds the prediction for the job to a check.
+	// Outlook adds the prediction of the job's start to a check.
 	Outlook bool           `query:"outlook"`
 	Key     string         `header:"Idempotency-Key"`
 	Body    api.Submission `body:"json"`
 }
 
-// submitOut is either Checked or, if Outcome is set, Submitted.
+// submitOut is a Checked, or a Submitted if Outcome is set.
 type submitOut struct {
 	api.Checked
 	Outcome job.Outcome `json:"outcome,omitempty"`
@@ -266,7 +266,7 @@ func remove(c *server.Call) error {
 	return c.JSON(api.Changed{Before: before})
 }
 
-// errThere is the error for a job that isn't removed in time.
+// errThere is the error if a job isn't removed in time.
 var errThere = &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "the job is still being deleted", RetryAfter: time.Minute,
 	Remedy: "its tasks may take long to end, or the job controller doesn't run: an operator sees that with paictl service status -n job-controller"}
 

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// A script that deletes or retries a sweep's jobs together waits for all of them at once.
+// A script that deletes or retries many jobs at once waits for all of these jobs at the same time.
 func TestAPersonWaitsForTheEndsOfSixteenJobsAtATime(t *testing.T) {
 	for _, r := range jobRoutes() {
 		if r.Method == http.MethodPost && r.Path == one+"/retry" {

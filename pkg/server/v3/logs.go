@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// windowTime bounds a request for a part of a log: the wait for lines, and the response.
+	// windowTime bounds a request for a part of a log, including the wait for lines and the response.
 	windowTime = logs.MaxWait + 25*time.Second
-	// windows and searches limit the concurrent requests of a person. Further requests wait.
+	// windows and searches limit the requests of a person that are processed at the same time. Further requests wait.
 	windows  = 16
 	searches = 2
 )
 
-// logRoutes returns the routes of one task's log, by position.
+// logRoutes returns the routes that read parts of a task's log by position.
 func logRoutes() []server.Route {
 	errs := server.Errors("NoJobError", app.CodeNoLog, app.CodeNoPositions, app.CodeLogGone)
 	return []server.Route{
@@ -51,7 +51,7 @@ type taskLogIn struct {
 	Wait        string `query:"wait"`
 }
 
-// defaultLines is the number of lines of a window if the request doesn't specify it.
+// defaultLines is the number of lines that are returned if the request sets no number.
 const defaultLines = 500
 
 func taskLog(ctx context.Context, d *app.Actions, in *taskLogIn) (*logs.Window, error) {
@@ -127,7 +127,8 @@ type logTextIn struct {
 	Times       bool   `query:"times"`
 }
 
-// logText sends the whole log of one attempt: the attempt of the position, or the selected attempt.
+// logText responds with the whole log of one attempt. The attempt is the attempt of the position, or the selected attempt if the request contains no
+// position.
 func logText(c *server.Call) error {
 	in := logTextIn{}
 	if err := c.Decode(&in); err != nil {
@@ -150,7 +151,7 @@ func logText(c *server.Call) error {
 	return c.SendLog(j, l, false)
 }
 
-// placedIn holds the parameters that all routes of a task's log have.
+// placedIn holds the parameters that all routes for a task's log have in common.
 type placedIn struct {
 	user, name, role, index string
 	attempt, taskAttempt    *int32
@@ -158,8 +159,8 @@ type placedIn struct {
 	at                      string
 }
 
-// placed returns the job, the attempt of a task and the position of a request. If the request has no position, it is otherwise. Its errors
-// reveal nothing about a job that the caller doesn't see.
+// placed returns the job, the attempt of a task, and the position in the log that a request names. If the request contains no position, the position
+// is otherwise. The errors don't reveal whether a job exists that the caller may not see.
 func placed(ctx context.Context, d *app.Actions, in *placedIn, otherwise string) (j *app.Job, sel logs.Selection, at logs.At, err error) {
 	if j, err = d.Job(ctx, "job.logs", in.user, in.name); err != nil {
 		return nil, sel, at, err
@@ -183,7 +184,7 @@ func placed(ctx context.Context, d *app.Actions, in *placedIn, otherwise string)
 	return j, sel, at, nil
 }
 
-// between returns a number of a request, which must be from 1 to most; otherwise if it isn't given.
+// between returns the number *n, which must be from 1 to most. If n is nil, it returns otherwise.
 func between(key string, n *int, otherwise, most int) (int, error) {
 	if n == nil {
 		return otherwise, nil

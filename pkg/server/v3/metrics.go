@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// metricsTime bounds a report: some ten queries; several queries run at a time.
+	// metricsTime bounds a report. A report needs about ten queries, some of which run at the same time.
 	metricsTime = time.Minute
-	// metricsEach is the number of reports of a person that are read at a time.
+	// metricsEach is the number of a person's reports that are processed at the same time.
 	metricsEach = 2
 )
 
@@ -83,7 +83,7 @@ func vcMetrics(ctx context.Context, d *app.Actions, in *vcMetricsIn) (*metrics.R
 	return d.VirtualClusterMetrics(ctx, in.VC, w)
 }
 
-// window parses a range. "since" is a time, or a time span before the end.
+// window parses a time range. since is a time, or a time span before the end of the range.
 func window(since, until string, points int) (w metrics.Window, err error) {
 	w.Points = points
 	if w.Until, err = instant(until); err != nil {
@@ -99,7 +99,7 @@ func window(since, until string, points int) (w metrics.Window, err error) {
 	return w, nil
 }
 
-// span parses a time span, which may be in days. The empty text is 0.
+// span parses a time span, which may be in days. It returns 0 for the empty text.
 func span(text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil

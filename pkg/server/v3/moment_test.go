@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Reports and sums of GPU hours are widened to whole hours: at the end of the year 9999 that made a time that can't be written as JSON.
+// Reports and sums of GPU hours round times up to whole hours. At the end of the year 9999, the rounded time couldn't be encoded as JSON.
 func TestTimesThatCantBeRoundedUpAreRefused(t *testing.T) {
 	const last = "9999-12-31T23:59:59Z"
 	refused := func(err error) {

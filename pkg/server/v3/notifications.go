@@ -22,7 +22,7 @@ func notificationRoutes() []server.Route {
 	}
 }
 
-// shownNotifications converts choices for a response.
+// shownNotifications converts a person's choices to their form in responses.
 func shownNotifications(n *app.Notifications, err error) (*api.Notifications, error) {
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func shownNotifications(n *app.Notifications, err error) (*api.Notifications, er
 	return out, nil
 }
 
-// unreachable returns the reasons why notices don't reach a person now.
+// unreachable returns the reasons why notices currently can't reach a person.
 func unreachable(n *app.Notifications) (out []string) {
 	if n.Offer == nil {
 		return []string{"this cluster doesn't send notices: the service alert-handler isn't started"}

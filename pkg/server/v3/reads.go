@@ -79,7 +79,7 @@ func follow(c *server.Call) error {
 	}))
 }
 
-// end sends the last frame of a stream, if its reader is still connected.
+// end sends the last frame of a stream if the reader is still connected.
 func end(c *server.Call, l *server.Lines, err error) error {
 	if cause := context.Cause(l.Context()); cause != nil {
 		err = cause
@@ -92,7 +92,7 @@ func end(c *server.Call, l *server.Lines, err error) error {
 	return nil
 }
 
-// problem converts an error for the last frame of a stream.
+// problem converts an error to its form in streams.
 func problem(c *server.Call, err error) *api.Error {
 	e := c.Meaning(err)
 	return &api.Error{Code: e.Code, Message: e.Message, Remedy: e.Remedy, Request: e.Request}
@@ -111,7 +111,7 @@ type logsIn struct {
 	Match    string `query:"match"`
 }
 
-// matchBytes bounds the part of a line that is searched: the time for a line grows with its length and with the expression's.
+// matchBytes bounds the part of a line that is searched, because the time to search a line grows with the length of the line and of the expression.
 const matchBytes = 4 << 10
 
 func (in *logsIn) options() (logs.Options, error) {
@@ -236,7 +236,7 @@ func virtualClusters(ctx context.Context, d *app.Actions, _ *struct{}) (*api.Vir
 	return out, nil
 }
 
-// orderBytes bounds a change of virtual clusters. A file with quotas of ten thousand users fits.
+// orderBytes bounds the body of a change to virtual clusters. A file with the quotas of ten thousand users is smaller.
 const orderBytes = 512 << 10
 
 type orderIn struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// reportTime bounds a report of a month: some thirty queries to Prometheus, and pages of jobs.
+// reportTime bounds a report. A report about a month needs about thirty queries to Prometheus, and several pages of jobs.
 const reportTime = 3 * time.Minute
 
 func reportRoutes() []server.Route {
@@ -26,7 +26,7 @@ type reportIn struct {
 	Until string `query:"until"`
 }
 
-// usualReport is the time of a report without "since".
+// usualReport is the time range of a report if the request doesn't set since.
 const usualReport = 7 * 24 * time.Hour
 
 func getReport(ctx context.Context, d *app.Actions, in *reportIn) (*report.Report, error) {

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// oldestClient is the oldest paictl that this server supports.
+// oldestClient is the oldest version of paictl that this server supports.
 const oldestClient = "0.1.0"
 
 func signInRoutes(version string) []server.Route {
@@ -72,7 +72,7 @@ type tokensIn struct {
 	Scope    string        `json:"scope"`
 }
 
-// tokensForm and revokeForm describe requests for the documentation; handlers read them as RFC 6749 and RFC 7009 specify.
+// tokensForm and revokeForm describe requests for the OpenAPI document. The handlers parse the requests as RFC 6749 and RFC 7009 specify.
 type tokensForm struct {
 	Body tokensIn `body:"form"`
 }
@@ -103,7 +103,7 @@ func tokens(c *server.Call) error {
 	return refused(c, "unsupported_grant_type", wire.Bad("grant_type must be password, refresh_token, authorization_code or "+api.GrantDevice+", with what belongs to it"))
 }
 
-// given returns a function that sends tokens, or an error.
+// given returns a function that responds with tokens, or with an error.
 func given(c *server.Call) func(*app.Tokens, error) error {
 	return func(pair *app.Tokens, err error) error {
 		if err != nil {
@@ -113,7 +113,7 @@ func given(c *server.Call) func(*app.Tokens, error) error {
 	}
 }
 
-// notGranted responds to a request that gets no tokens. If the error is temporary, the client should retry.
+// notGranted responds to a request that gets no tokens. It returns temporary errors unchanged, so that the client retries.
 func notGranted(c *server.Call, err error) error {
 	switch e := app.Meaning(err); e.Status {
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusInternalServerError:

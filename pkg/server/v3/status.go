@@ -28,7 +28,7 @@ func watchStatus(c *server.Call) error {
 	return nil
 }
 
-// statusSink writes the results of a watch of the cluster's state.
+// statusSink sends the results of a watch of the cluster's state as server-sent events.
 type statusSink struct {
 	*server.Events
 	call *server.Call
@@ -43,7 +43,7 @@ func (s *statusSink) Whole(c *status.Cluster) error {
 	return send()
 }
 
-// read packs a whole state. While it packs the state, it takes a share of the memory for responses.
+// read packs the whole state, and returns a function that sends it. While it packs the state, the state counts against the memory for responses.
 func (s *statusSink) read(c *status.Cluster) (send func() error, err error) {
 	give, err := s.call.Weigh(len(c.Jobs) + len(c.Machines)*rowsOfMachine)
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *statusSink) read(c *status.Cluster) (send func() error, err error) {
 	return s.Together(func() error { return s.AddJSON(api.EventSnapshot, "", c) })
 }
 
-// rowsOfMachine is the size of a machine with its GPUs, in rows of jobs.
+// rowsOfMachine is the size of a machine with its GPUs in memory, as a number of rows of jobs.
 const rowsOfMachine = 4
 
 // Changed implements app.StatusWatcher.

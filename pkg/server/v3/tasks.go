@@ -14,8 +14,8 @@ import (
 // oneTask is the path of a task.
 const oneTask = one + "/tasks/{role}/{index}"
 
-// taskRoutes returns the routes that enter a task. They accept a ticket instead of the cookie of a session, because pages of other
-// origins can't get one.
+// taskRoutes returns the routes that enter a task. They accept a ticket instead of the cookie of a session, because pages of other origins can't get
+// a ticket.
 func taskRoutes() []server.Route {
 	stream := server.Limit{Stream: true, Address: true}
 	var out []server.Route
@@ -31,7 +31,7 @@ func taskRoutes() []server.Route {
 	return out
 }
 
-// ticketPath is the end of the path that creates a ticket for a task's path.
+// ticketPath is added to a task's path. The resulting path creates a ticket for the task's path.
 const ticketPath = "/ticket"
 
 func ticket(c *server.Call) error {
@@ -47,8 +47,8 @@ func ticket(c *server.Call) error {
 	return c.JSON(api.Ticket{Protocol: app.TicketProtocol + text.Reveal(), ExpiresIn: int(app.TicketTime.Seconds())})
 }
 
-// ticketHolder returns the caller of a WebSocket by the ticket among its subprotocols, which proxies don't log, unlike the address.
-// Without a ticket, the caller is a guest.
+// ticketHolder returns the caller that a ticket identifies. The ticket is among the subprotocols of a WebSocket, because proxies log addresses, but
+// not subprotocols. Without a ticket, the caller is a guest.
 func ticketHolder(a *app.App, r *http.Request) (app.Caller, error) {
 	for _, line := range r.Header.Values("Sec-Websocket-Protocol") {
 		for protocol := range strings.SplitSeq(line, ",") {
@@ -76,7 +76,7 @@ type enterIn struct {
 	TTY    bool   `query:"tty"`
 }
 
-// execIn describes a request for the documentation; exec reads the words of the command unchanged.
+// execIn describes a request for the OpenAPI document. The handler reads the words of the command unchanged.
 type execIn struct {
 	Command []string `query:"command"`
 	Stdin   bool     `query:"stdin"`

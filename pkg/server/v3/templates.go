@@ -12,8 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// templateBytes bounds the size of a request with a template: a job file of 200 KiB and a description of 64 KiB, with their line
-// ends escaped.
+// templateBytes bounds the size of a request with a template, which contains a job file of at most 200 KiB and a description of at most 64 KiB. In
+// JSON, their line ends are escaped.
 const templateBytes = 1 << 20
 
 func templateRoutes() []server.Route {
@@ -60,7 +60,7 @@ func templates(c *server.Call, in *templatesIn) error {
 	})
 }
 
-// seen converts a template for a response.
+// seen converts a template to its form in responses.
 func seen(d *app.Actions, t *app.Template, err error) (*api.Template, error) {
 	if err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ type watchIn struct {
 	Place   string   `header:"Last-Event-ID"`
 }
 
-// maxPlace bounds a Last-Event-ID.
+// maxPlace bounds the length of a Last-Event-ID.
 const maxPlace = 128
 
 func watch(c *server.Call) error {
@@ -56,7 +56,7 @@ func watch(c *server.Call) error {
 	return nil
 }
 
-// sink writes the results of a watch.
+// sink sends the results of a watch of jobs as server-sent events.
 type sink struct {
 	*server.Events
 	call *server.Call

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/server"
 )
 
-// bounded records the write deadlines.
+// bounded is a ResponseWriter that records the write deadlines.
 type bounded struct {
 	*httptest.ResponseRecorder
 	ends []time.Time
@@ -26,7 +26,7 @@ func (b *bounded) SetWriteDeadline(end time.Time) error {
 	return nil
 }
 
-// Data that waits for its reader takes room from other requests.
+// Data that waits for its reader occupies memory that other requests need.
 func TestAWholeListHasOneTimeToBeRead(t *testing.T) {
 	w := &bounded{ResponseRecorder: httptest.NewRecorder()}
 	call := &server.Call{Writer: w, Request: httptest.NewRequest(http.MethodGet, "/", nil)}

@@ -15,10 +15,10 @@ import (
 	"unicode/utf8"
 )
 
-// MaxKeys bounds the keys of a query: each takes much more memory than the two bytes that may write it.
+// MaxKeys bounds the number of keys in a query, because a key can be written in two bytes but takes much more memory.
 const MaxKeys = 1000
 
-// Decode fills a struct from a request. The tags of its fields say where the values come from:
+// Decode decodes a request into a struct. The tags of the struct's fields specify the source of each value:
 //
 //	path:"user"     a part of the path
 //	query:"limit"   the last value of that key; a field of type bool is true where the key has no value
@@ -26,7 +26,7 @@ const MaxKeys = 1000
 //	body:"json"     the body, JSON or a form whatever the client calls it: clients of OpenPAI send JSON as text/plain
 //	body:"text"     the body as it is, a string
 //
-// Errors are an *Error with status 400 or 413. They name keys, never values, because values may be secrets.
+// Decode returns an *Error with the status 400 or 413. The message contains only keys and no values, because values may be secrets.
 func Decode(r *http.Request, out any) error {
 	v := reflect.ValueOf(out).Elem()
 	if v.Kind() != reflect.Struct {
@@ -92,10 +92,10 @@ func fromQuery(query url.Values, key string, f reflect.Value) error {
 	return scalar(key, last, f)
 }
 
-// whole is a body that reserves memory of the server's limit before it is read.
+// whole is a body that reserves memory before it is read as a whole.
 type whole interface{ All() ([]byte, error) }
 
-// read reads the body, as much as the route allows.
+// read reads the body. The route limits the body's size.
 func read(r *http.Request) (data []byte, err error) {
 	switch b := r.Body.(type) {
 	case nil:
@@ -120,7 +120,7 @@ func read(r *http.Request) (data []byte, err error) {
 	return data, nil
 }
 
-// Body fills a value from a body that is JSON, JSON in a JSON string, or a form. An empty body leaves it unchanged.
+// Body decodes a body into a value. The body is JSON, a JSON string that contains JSON, or a form. An empty body leaves the value unchanged.
 func Body(r *http.Request, out any) error {
 	data, err := read(r)
 	if err != nil {
@@ -142,7 +142,7 @@ func Body(r *http.Request, out any) error {
 	return f.value("", reflect.ValueOf(out).Elem())
 }
 
-// fromForm returns a form as JSON: the last value of each key.
+// fromForm converts a form to JSON. If a key is repeated, only its last value counts.
 func fromForm(text string) ([]byte, error) {
 	if strings.Count(text, "&") > maxValues {
 		return nil, errMany
@@ -159,22 +159,22 @@ func fromForm(text string) ([]byte, error) {
 }
 
 const (
-	// maxDepth bounds how deep JSON is nested.
+	// maxDepth bounds the nesting depth of JSON.
 	maxDepth = 32
-	// maxValues bounds the values and keys of a body: each takes much more memory than the three bytes that may write it.
+	// maxValues bounds the number of values and keys in a body, because a value can be written in three bytes but takes much more memory.
 	maxValues = 20_000
 )
 
 var errMany = Bad(fmt.Sprintf("the body has more than %d values", maxValues))
 
-// filler fills a value from JSON while it reads the JSON, and fails at the first part that doesn't fit. It converts strings that hold
-// numbers, truth values or objects if the value needs those.
+// filler decodes JSON into a value, and returns an error at the first part that doesn't fit. If the value needs a number, a boolean or an object, it
+// also accepts a string that contains it.
 type filler struct {
 	*json.Decoder
 	left int // how many values may still follow
 }
 
-// open begins to parse a text that is one JSON value.
+// open begins to decode a text, which must consist of one JSON value.
 func (f *filler) open(text []byte) error {
 	if err := f.measure(text); err != nil {
 		return err
@@ -191,7 +191,7 @@ func (f *filler) open(text []byte) error {
 	return nil
 }
 
-// skipped is any JSON.
+// skipped accepts any JSON value.
 type skipped struct{}
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -204,7 +204,7 @@ func place(err error) string {
 	return ""
 }
 
-// measure returns an error for JSON that is nested too deeply, or has too many values.
+// measure returns an error for JSON that is nested too deeply or contains too many values.
 func (f *filler) measure(text []byte) error {
 	depth, in, escaped := 0, false, false
 	for _, c := range text {
@@ -233,7 +233,7 @@ func (f *filler) measure(text []byte) error {
 	return nil
 }
 
-// value fills a value from the next JSON value. Null leaves it unchanged.
+// value decodes the next JSON value. Null leaves the value in Go unchanged.
 func (f *filler) value(at string, to reflect.Value) error {
 	base := to.Type()
 	for base.Kind() == reflect.Pointer {
@@ -269,7 +269,7 @@ func (f *filler) value(at string, to reflect.Value) error {
 	return plain(at, token, to)
 }
 
-// quoted fills an object or an array from a text that holds one.
+// quoted decodes an object or an array from a string that contains it.
 func (f *filler) quoted(at, text string, to reflect.Value) error {
 	inner, in := bytes.TrimSpace([]byte(text)), filler{left: f.left}
 	switch {
@@ -287,7 +287,7 @@ func (f *filler) quoted(at, text string, to reflect.Value) error {
 	return wrong(at, to)
 }
 
-// parts fills an object or an array whose first token has been read.
+// parts decodes the rest of an object or an array. first is its first token.
 func (f *filler) parts(at string, first json.Token, to reflect.Value) error {
 	if list := to.Kind() == reflect.Slice; list != (first == json.Delim('[')) || !list && first != json.Delim('{') {
 		return wrong(at, to)
@@ -310,8 +310,8 @@ func (f *filler) parts(at string, first json.Token, to reflect.Value) error {
 	return err
 }
 
-// part fills the next element, or the value of the next key. A key that a struct doesn't have is an error; if a key is repeated,
-// its last value counts.
+// part decodes the next element of an array, or the next key and its value. If a struct doesn't have the key, it returns an error. If a key is
+// repeated, the last value counts.
 func (f *filler) part(at string, to reflect.Value) error {
 	if to.Kind() == reflect.Slice {
 		i := to.Len()
@@ -340,7 +340,7 @@ func (f *filler) part(at string, to reflect.Value) error {
 	return f.value(at, field)
 }
 
-// member returns the field of a struct that has a key by its json tag, or the zero Value.
+// member returns the field of a struct for a key. It compares the key with the json tags, and returns the zero Value if no field matches.
 func member(v reflect.Value, key string) reflect.Value {
 	for i := range v.NumField() {
 		t := v.Type().Field(i)
@@ -364,7 +364,7 @@ func join(at, key string) string {
 	return at + "." + key
 }
 
-// plain fills a text, a number or a truth value.
+// plain decodes a string, a number or a boolean.
 func plain(at string, from any, to reflect.Value) error {
 	switch v := from.(type) {
 	case string:
@@ -386,7 +386,7 @@ func plain(at string, from any, to reflect.Value) error {
 	return wrong(at, to)
 }
 
-// scalar fills a value from a text.
+// scalar decodes a text into a string, a boolean or a number.
 func scalar(at, text string, to reflect.Value) error {
 	switch to.Kind() {
 	case reflect.String:
@@ -400,7 +400,7 @@ func scalar(at, text string, to reflect.Value) error {
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		n, err := strconv.ParseInt(text, 10, to.Type().Bits())
 		if err != nil {
-			// 4e3 and 3600.0 are also whole numbers in JSON.
+			// In JSON, 4e3 and 3600.0 are whole numbers, too.
 			f, ferr := strconv.ParseFloat(text, 64)
 			if ferr != nil || f != math.Trunc(f) || math.Abs(f) >= 1<<53 || to.OverflowInt(int64(f)) {
 				return wrong(at, to)
@@ -421,7 +421,7 @@ func scalar(at, text string, to reflect.Value) error {
 	return wrong(at, to)
 }
 
-// wrong returns an error that names the expected type. It doesn't repeat the value.
+// wrong returns an error that contains the expected type, but not the value.
 func wrong(at string, to reflect.Value) error {
 	want := map[reflect.Kind]string{
 		reflect.String: "a string", reflect.Bool: "a boolean", reflect.Float64: "a number",

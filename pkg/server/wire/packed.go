@@ -11,11 +11,11 @@ import (
 	"net/http"
 )
 
-// packFrom is the minimum size of a response that is compressed while it waits for its reader, in bytes.
+// packFrom is the size from which a response is compressed while it waits for its reader, in bytes.
 const packFrom = 64 << 10
 
-// Packed is a complete body that waits to be read by the client. A long body is compressed, even if the client accepts it only
-// uncompressed, so that slow clients occupy less memory.
+// Packed is a complete body that waits until the client has read it. A long body is kept compressed, so that slow clients occupy less memory. If the
+// client accepts only uncompressed bodies, the body is uncompressed while it is sent.
 type Packed struct {
 	data   []byte
 	zipped bool
@@ -23,7 +23,7 @@ type Packed struct {
 	tag    string // for If-None-Match; "" if it isn't known yet
 }
 
-// Pack returns a value as JSON.
+// Pack returns a value as JSON in a Packed.
 func Pack(value any) (*Packed, error) {
 	body, err := json.Marshal(value)
 	if err != nil {
@@ -41,7 +41,8 @@ func Pack(value any) (*Packed, error) {
 	return out, nil
 }
 
-// PackList returns a list as JSON, between two strings. Its values are written one after the other: only one is in memory as JSON.
+// PackList returns a list as JSON, between two strings. It encodes the values one after the other, so that only one value is in memory as
+// uncompressed JSON.
 func PackList(before, after string, values iter.Seq[any]) (*Packed, error) {
 	p, sum := &Packer{}, sha256.New()
 	w := io.MultiWriter(sum, p)
@@ -73,15 +74,15 @@ func PackList(before, after string, values iter.Seq[any]) (*Packed, error) {
 	return out, nil
 }
 
-// Size returns how much memory the body takes, in bytes.
+// Size returns the number of bytes that the body takes in memory.
 func (p *Packed) Size() int { return len(p.data) }
 
-// JSON sends the body.
+// JSON responds with the body, which must be JSON.
 func (p *Packed) JSON(w http.ResponseWriter, r *http.Request, status int) {
 	p.answer(w, r, status, mediaJSON)
 }
 
-// WriteTo writes the body.
+// WriteTo writes the uncompressed body.
 func (p *Packed) WriteTo(w io.Writer) (int64, error) {
 	if !p.zipped {
 		n, err := w.Write(p.data)
@@ -101,14 +102,14 @@ func tagOf(body []byte) string {
 
 func tagSum(sum []byte) string { return `W/"` + hex.EncodeToString(sum[:12]) + `"` }
 
-// Packer makes a Packed from the parts that are written to the Packer.
+// Packer is a writer whose parts become a Packed.
 type Packer struct {
 	buf    bytes.Buffer
 	zip    *gzip.Writer
 	length int
 }
 
-// Write adds a part.
+// Write adds a part to the body.
 func (p *Packer) Write(part []byte) (int, error) {
 	p.length += len(part)
 	if p.zip == nil && p.length < packFrom {
@@ -125,7 +126,7 @@ func (p *Packer) Write(part []byte) (int, error) {
 	return p.zip.Write(part)
 }
 
-// Done returns the finished body.
+// Done returns the complete body.
 func (p *Packer) Done() (*Packed, error) {
 	if p.zip != nil {
 		if err := p.zip.Close(); err != nil {

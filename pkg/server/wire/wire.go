@@ -1,5 +1,5 @@
-// Package wire reads and writes HTTP messages: bodies, queries, responses and errors in the forms that clients of OpenPAI send and expect.
-// In: requests, values. Out: filled values, and responses.
+// Package wire reads and writes HTTP messages. Their bodies, queries, responses and errors have the forms that clients of OpenPAI send and expect.
+// In: requests, values. Out: decoded values, and responses.
 package wire
 
 import (
@@ -14,25 +14,25 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// Error is the response to a failed request.
+// Error is an error that is sent as the response to a failed request.
 type Error struct {
 	Status  int    `json:"-"`
 	Code    string `json:"code"`
 	Message string `json:"message"`
-	// Remedy says how the user can repair the error.
+	// Remedy tells the user how to repair the error.
 	Remedy string `json:"remedy,omitempty"`
-	// Findings are the errors in a job file.
+	// Findings lists the errors in a job file.
 	Findings strictyaml.Findings `json:"findings,omitempty"`
-	// Request is the id of the request in the server's log.
+	// Request is the id of the request, under which the server's log contains it.
 	Request string `json:"request,omitempty"`
-	// RetryAfter is when to retry after a temporary error.
+	// RetryAfter is how long the client should wait before it retries after a temporary error.
 	RetryAfter time.Duration `json:"-"`
 }
 
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// Codes of errors that handlers and the router need. They are OpenPAI's.
+// These are OpenPAI's codes for the errors of handlers and of the router.
 const (
 	CodeParameters   = "InvalidParametersError"
 	CodeNoAPI        = "NoApiError"
@@ -52,13 +52,13 @@ func Bad(message string) *Error {
 }
 
 const (
-	// gzipFrom is the minimum size of a response that is compressed, in bytes.
+	// gzipFrom is the size from which a response is compressed, in bytes.
 	gzipFrom = 1 << 10
-	// shown is the length of the part of a client's name that an error repeats.
+	// shown is the maximum length of a client's name in an error message, in bytes.
 	shown = 64
 )
 
-// Shown returns a shortened name that a client sent, for errors. Errors never repeat values.
+// Shown shortens a name that a client has sent, for an error message. Error messages contain names, but never values.
 func Shown(s string) string {
 	s = strings.ToValidUTF8(s, "?")
 	if len(s) > shown {
@@ -67,7 +67,7 @@ func Shown(s string) string {
 	return s
 }
 
-// JSON sends a value as compact JSON, as OpenPAI does.
+// JSON responds with a value as compact JSON, as OpenPAI does.
 func JSON(w http.ResponseWriter, r *http.Request, status int, value any) error {
 	body, err := json.Marshal(value)
 	if err != nil {
@@ -79,8 +79,8 @@ func JSON(w http.ResponseWriter, r *http.Request, status int, value any) error {
 
 const mediaJSON = "application/json; charset=utf-8"
 
-// Bytes sends a complete body. If the client has already read it and it hasn't changed, the response is 304. Long bodies are
-// compressed if the client accepts that.
+// Bytes responds with a complete body. If the client already has the same body, it responds with the status 304. It compresses long bodies if the
+// client accepts compression.
 func Bytes(w http.ResponseWriter, r *http.Request, status int, media string, body []byte) {
 	(&Packed{data: body, length: len(body)}).answer(w, r, status, media)
 }
@@ -127,7 +127,7 @@ func (p *Packed) answer(w http.ResponseWriter, r *http.Request, status int, medi
 	}
 }
 
-// Fail sends an error.
+// Fail responds with an error.
 func Fail(w http.ResponseWriter, r *http.Request, e *Error) {
 	h := w.Header()
 	if e.RetryAfter > 0 {
@@ -146,7 +146,7 @@ func Fail(w http.ResponseWriter, r *http.Request, e *Error) {
 	Bytes(w, r, e.Status, mediaJSON, body)
 }
 
-// has reports whether a list of entity tags has one. It compares weakly.
+// has reports whether headers with lists of entity tags contain a tag. The comparison is weak.
 func has(headers []string, tag string) bool {
 	for _, line := range headers {
 		for one := range strings.SplitSeq(line, ",") {
@@ -159,7 +159,7 @@ func has(headers []string, tag string) bool {
 	return false
 }
 
-// TakesGzip reports whether a client accepts compressed responses.
+// TakesGzip reports whether a client accepts responses that are compressed with gzip.
 func TakesGzip(r *http.Request) bool {
 	for _, line := range r.Header.Values("Accept-Encoding") {
 		for one := range strings.SplitSeq(line, ",") {

@@ -91,7 +91,7 @@ func TestErrorsNameKeysAndNeverValues(t *testing.T) {
 	}
 }
 
-// Clients without a sign-in may send such bodies to the sign-in.
+// Clients that aren't signed in may send such bodies to the sign-in routes.
 func TestABodyTakesNoMoreMemoryThanWhatIsWantedOfIt(t *testing.T) {
 	many := func(part string) string { return strings.Repeat(part, 100_000/len(part)) }
 	for name, body := range map[string]string{

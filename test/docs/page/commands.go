@@ -9,15 +9,15 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Call is a command line of a program.
+// Call is a command line that calls a program.
 type Call struct {
 	Line int
 	Text string // in the form of the page
 	Args []string
 }
 
-// Calls returns the lines of a block that call a program, in any of its spellings, read as the shell does: parts of pipes
-// and lists, too. "[--flag]" is optional, and is included; text after two spaces is a remark.
+// Calls returns the command lines of a block that call a program, in any spelling of the program's path. It splits them like the shell, and includes
+// the calls in pipes and lists. It treats "[--flag]" as a flag that is given, and ignores remarks, which follow two spaces.
 func (b Block) Calls(program string) ([]Call, error) {
 	var out []Call
 	lines := strings.Split(b.Text, "\n")
@@ -43,8 +43,8 @@ func (b Block) Calls(program string) ([]Call, error) {
 	return out, nil
 }
 
-// Inline returns the calls of a program between backquotes in a page's sentences. Those whose text after the program's
-// name is not a command are left out. Calls may be incomplete: `paictl node add`.
+// Inline returns the calls of a program between backquotes in the sentences of a page. It leaves out text that isn't a command after the program's
+// name. Calls may be incomplete, such as `paictl node add`.
 func (p Page) Inline(program string) []Call {
 	var out []Call
 	for _, m := range regexp.MustCompile("`"+program+`\s+([^`+"`"+`]+)`+"`").FindAllStringSubmatchIndex(prose(p.Text), -1) {
@@ -60,14 +60,14 @@ func (p Page) Inline(program string) []Call {
 
 var fence = regexp.MustCompile("(?ms)^```.*?^```$")
 
-// prose returns a text with blanks in place of fenced blocks.
+// prose replaces the fenced blocks of a text with blanks.
 func prose(text string) string {
 	return fence.ReplaceAllStringFunc(text, func(s string) string {
 		return strings.Join(blanks(strings.Split(s, "\n")), "\n")
 	})
 }
 
-// blanks returns as many bytes in each line, so positions stay the same.
+// blanks replaces all bytes of each line with blanks, so that positions stay the same.
 func blanks(lines []string) []string {
 	for i := range lines {
 		lines[i] = strings.Repeat(" ", len(lines[i]))
@@ -75,7 +75,7 @@ func blanks(lines []string) []string {
 	return lines
 }
 
-// withoutRemark removes the text after two spaces if it is neither a flag nor an optional part.
+// withoutRemark removes the text after two spaces, unless that text is a flag or an optional part.
 func withoutRemark(line string) string {
 	quote := rune(0)
 	runes := []rune(line)

@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// Link leads from a page to somewhere.
+// Link is a link in a page.
 type Link struct {
 	Line   int
 	At     int    // the first byte of the target in the page's text
@@ -19,7 +19,7 @@ var (
 	code    = regexp.MustCompile("`(?:[^`\n]|\n[^`\n])*`") // within a paragraph
 )
 
-// Links returns the links of a page's sentences.
+// Links returns the links in the sentences of a page.
 func (p Page) Links() []Link {
 	var out []Link
 	text := code.ReplaceAllStringFunc(prose(p.Text), func(s string) string { return strings.Join(blanks(strings.Split(s, "\n")), "\n") })
@@ -29,7 +29,7 @@ func (p Page) Links() []Link {
 	return out
 }
 
-// Anchors returns the names that GitHub gives to headings, which a link may have after "#".
+// Anchors returns the names that GitHub gives to the headings of a page. In a link, such a name follows "#".
 func (p Page) Anchors() []string {
 	var out []string
 	for _, m := range heading.FindAllStringSubmatch(prose(p.Text), -1) {
@@ -38,7 +38,7 @@ func (p Page) Anchors() []string {
 	return out
 }
 
-// Anchor returns the name of a heading in a link.
+// Anchor returns the name that GitHub gives to a heading.
 func Anchor(heading string) string {
 	heading = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`).ReplaceAllString(heading, "$1")
 	return strings.Map(func(r rune) rune {
@@ -52,7 +52,7 @@ func Anchor(heading string) string {
 	}, heading)
 }
 
-// Begins returns the first paragraph after a page's title, or "" if no paragraph follows the title.
+// Begins returns the first paragraph after the title of a page, or "" if no paragraph follows the title.
 func (p Page) Begins() string {
 	text := regexp.MustCompile(`(?s)<!--.*?-->\n?`).ReplaceAllString(p.Text, "")
 	_, rest, ok := strings.Cut(text, "\n\n")

@@ -1,6 +1,5 @@
 // Package page reads the project's documents, for tests.
-// In: Markdown. Out: its blocks of code with their places and marks, the commands in them, its links and
-// headings.
+// In: Markdown. Out: its blocks of code with their places and marks, the commands in the blocks, its links and headings.
 package page
 
 import (
@@ -24,14 +23,14 @@ type Block struct {
 	Line int    // its first line of text, from 1
 	Lang string // the text after the fence; "" for an indented block
 	Text string
-	// Marks are the comments directly above it: "<!-- unchecked: REASON -->" is {"unchecked": "REASON"}.
+	// Marks holds the comments directly above the block. The comment "<!-- unchecked: REASON -->" is {"unchecked": "REASON"}.
 	Marks map[string]string
 }
 
 // Place returns the position of a block, in the form that editors accept.
 func (b Block) Place() string { return fmt.Sprintf("%s:%d", b.Page, b.Line) }
 
-// Read reads the documents of a repository by patterns of their paths.
+// Read reads the documents of a repository whose paths match one of the patterns.
 func Read(root string, patterns ...string) ([]Page, error) {
 	var out []Page
 	for _, pattern := range patterns {
@@ -59,7 +58,7 @@ func Read(root string, patterns ...string) ([]Page, error) {
 
 var mark = regexp.MustCompile(`^<!-- ([a-z]+): (.+) -->$`)
 
-// Parse finds the blocks of a document.
+// Parse returns a document with its blocks.
 func Parse(name, text string) Page {
 	p := Page{Name: name, Text: text}
 	lines := strings.Split(text, "\n")
@@ -97,7 +96,7 @@ func Parse(name, text string) Page {
 	return p
 }
 
-// Step is a command of a block of "console", and its output according to the page.
+// Step is a command in a "console" block, and its output according to the page.
 type Step struct {
 	Block   Block
 	Line    int
@@ -107,8 +106,8 @@ type Step struct {
 
 var heredoc = regexp.MustCompile(`<<-?\s*['"]?([A-Za-z_]+)['"]?`)
 
-// Steps returns the commands of a page's blocks of "console", in their order. A line that begins with "$ " is a command,
-// with the lines of its input; other lines are its output, and "[…]" matches any number of output lines.
+// Steps returns the commands in the "console" blocks of a page, in the order of the page. A line that begins with "$ " is a command. If the command
+// has a here-document, the following lines belong to the command. Other lines are its output; the line "[…]" matches any number of output lines.
 func (p Page) Steps() []Step {
 	var out []Step
 	for _, b := range p.Blocks {
@@ -144,7 +143,7 @@ func (p Page) Steps() []Step {
 	return out
 }
 
-// Inputs returns the files that the commands of a block write from a document in it, "cat > NAME <<END", by name.
+// Inputs returns the files that the commands of a block write from here-documents, "cat > NAME <<END", by name.
 func (b Block) Inputs() map[string]string {
 	out := map[string]string{}
 	lines := strings.Split(b.Text, "\n")

@@ -13,17 +13,17 @@ import (
 	"syscall"
 )
 
-// Marks of blocks of "console" that matter to a session. Each contains a text, a reason or a command.
+// These are the marks of "console" blocks that a session uses. The text of a mark is a reason or a command.
 const (
-	// NotRun is a block that is not for the machines of tests, with the reason.
+	// NotRun marks a block that isn't run on the test's machines. Its text is the reason.
 	NotRun = "notrun"
-	// Instead is a command that is run instead of a block, because the reader's machines differ.
+	// Instead contains a command that is run instead of the block, because the reader's machines differ from the test's machines.
 	Instead = "instead"
-	// Before is a command that is run before a block: it prepares the test for things that the reader already has.
+	// Before contains a command that is run before the block. It prepares the test for things that the reader already has.
 	Before = "before"
 )
 
-// Session is a shell that a page's commands are typed into: it keeps its folder and its variables.
+// Session is a shell that runs the commands of a page. It keeps its folder and its variables between commands.
 type Session struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser
@@ -32,7 +32,7 @@ type Session struct {
 	steps int
 }
 
-// Open starts a shell in a folder. It ends with the context, and with Close.
+// Open starts a shell in a folder. The shell ends when the context ends, or when Close is called.
 func Open(ctx context.Context, dir string, env []string) (*Session, error) {
 	scripts, err := os.MkdirTemp("", "paictl-page-")
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *Session) Close() {
 	_ = os.RemoveAll(s.dir)
 }
 
-// Run enters one command, and returns its output and its status. It has no standard input.
+// Run runs one command, and returns its output and its exit status. The command has no standard input.
 func (s *Session) Run(command string) (output string, status int, err error) {
 	s.steps++
 	file := filepath.Join(s.dir, fmt.Sprintf("step-%d", s.steps))
@@ -91,7 +91,7 @@ func (s *Session) Run(command string) (output string, status int, err error) {
 	}
 }
 
-// Play runs steps of a page. Each must succeed and print the text on the page. It passes each command and its output to say.
+// Play runs the steps of a page. Each step must succeed and print the text on the page. Play calls say with each command and its output.
 func (s *Session) Play(steps []Step, say func(format string, args ...any)) error {
 	block := 0 // the line of the block that is at work
 	for _, step := range steps {
@@ -129,8 +129,8 @@ func (s *Session) Play(steps []Step, say func(format string, args ...any)) error
 	return nil
 }
 
-// Missing returns the first of the lines that an output doesn't have, in their order; "" if it has all. "…" in a line matches any text, and the
-// number of spaces between words doesn't count.
+// Missing returns the first of the shown lines that is missing in the output, or "" if the output contains all of them in their order. "…" in a line
+// matches any text. The number of spaces between words makes no difference.
 func Missing(shown []string, output string) string {
 	lines := strings.Split(output, "\n")
 	for _, want := range shown {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// play runs a page in a new folder and returns the folder and the reports.
+// play runs a page in a new folder. It returns the folder and the reports of the session.
 func play(t *testing.T, text string) (dir, said string, err error) {
 	t.Helper()
 	dir = t.TempDir()

@@ -1,6 +1,6 @@
-// Package schedulertest runs pai-scheduler for tests as a pod of its chart does: the program itself, built as for its image,
-// as a process that can be killed.
-// In: the API of a cluster. Out: processes with the API for people on loopback.
+// Package schedulertest runs pai-scheduler for tests in the same way as a pod of its chart. It builds the program as for the image, and runs it as a
+// process that a test can kill.
+// In: the API of a cluster. Out: processes that serve the API for people at a loopback address.
 package schedulertest
 
 import (
@@ -33,7 +33,7 @@ var (
 	buildErr error
 )
 
-// Program returns pai-scheduler, which is built once per process.
+// Program returns the path of pai-scheduler, which is built once in a process.
 func Program(t testing.TB) string {
 	t.Helper()
 	tier.More(t, "the program pai-scheduler")
@@ -44,14 +44,14 @@ func Program(t testing.TB) string {
 	return built
 }
 
-// Clean removes the program that Program built. It is called at the end of TestMain.
+// Clean removes the program that Program has built. Each TestMain calls it at its end.
 func Clean() {
 	if built != "" {
 		_ = os.RemoveAll(filepath.Dir(built)) // of a process that ends
 	}
 }
 
-// flags are also the bundle's flags for this program, so that it is compiled only once.
+// flags lists the flags with which pai-scheduler is built. The bundle uses the same flags, so that the program is compiled only once.
 var flags = []string{"-trimpath", "-gcflags=all=-dwarf=false", "-buildvcs=false", "-modfile=cmd/pai-scheduler/kubernetes.mod", "-tags=pai_scheduler"}
 
 func build() (string, error) {
@@ -71,7 +71,7 @@ func build() (string, error) {
 		}
 		return out, nil
 	}
-	// Go caches the result of a test until a file that it has read changes, so the test has to read the program's source.
+	// Go caches the result of a test until a file that the test has read changes. So the test must read the sources of the program.
 	list := append(append([]string{"list", "-deps"}, flags[3:]...), "-f", `{{with .Module}}{{if .Main}}{{range $.GoFiles}}{{$.Dir}}/{{.}}{{"\n"}}{{end}}{{end}}{{end}}`, "./cmd/pai-scheduler")
 	files, err := run(list...)
 	if err != nil {
@@ -91,21 +91,21 @@ func build() (string, error) {
 	return program, err
 }
 
-// Options are the options of a process.
+// Options configures a process of pai-scheduler.
 type Options struct {
-	// Name is its host name.
+	// Name is the host name of the process.
 	Name string
-	// Namespace has the configuration and the Lease.
+	// Namespace is the namespace with the configuration and the Lease.
 	Namespace string
-	// Elect makes it one of several replicas. It needs permission to set its own host name.
+	// Elect makes the process one of several replicas, which elect a leader. It needs permission to set the host name of the process.
 	Elect bool
-	// Restart starts it again wherever it ends by itself, as a kubelet does: a leader that has lost its lease ends. It takes Elect.
+	// Restart starts the process again whenever it exits, as a kubelet does. A leader that has lost its lease exits. Restart needs Elect.
 	Restart bool
-	// QPS limits the requests of kube-scheduler to the API server per second; 0 means the chart's limit.
+	// QPS limits the requests per second that kube-scheduler sends to the API server; 0 means the limit of the chart.
 	QPS int
 }
 
-// Scheduler is a process.
+// Scheduler is a running pai-scheduler.
 type Scheduler struct {
 	// API is the URL of the API for people.
 	API string
@@ -114,7 +114,7 @@ type Scheduler struct {
 	process *process
 }
 
-// Start starts one. It is killed when the test ends.
+// Start starts a pai-scheduler. It is killed when the test ends.
 func Start(t testing.TB, c *kube.Cluster, o Options) *Scheduler {
 	t.Helper()
 	dir := t.TempDir()
@@ -127,7 +127,7 @@ func Start(t testing.TB, c *kube.Cluster, o Options) *Scheduler {
 	}
 	args := []string{Program(t), "--config=" + config, "--secure-port=0", "--v=2", "--namespace=" + o.Namespace, "--listen=127.0.0.1:0"}
 	if o.Elect {
-		// Its host name is its name in the Lease.
+		// The Lease contains the host name of the leader.
 		script := `hostname "$1" && shift && exec "$@"`
 		if o.Restart {
 			script = `hostname "$1" && shift && while :; do "$@"; sleep 1; done`
@@ -142,7 +142,7 @@ func Start(t testing.TB, c *kube.Cluster, o Options) *Scheduler {
 	return s
 }
 
-// configuration returns the configuration of the chart, for one process.
+// configuration returns the kube-scheduler configuration of the chart, adapted to one process.
 func configuration(kubeconfig string, o Options) string {
 	qps := o.QPS
 	if qps == 0 {
@@ -174,19 +174,19 @@ profiles:
 `, kubeconfig, qps, 2*qps, o.Elect, o.Namespace)
 }
 
-// Kill ends it at once, as if its machine had died.
+// Kill kills the process immediately, as if its machine has failed.
 func (s *Scheduler) Kill() { s.process.kill() }
 
-// Stop asks the scheduler to end, as the kubelet does, and waits until it has ended.
+// Stop sends SIGTERM to the process, as a kubelet does, and waits until the process has ended.
 func (s *Scheduler) Stop() {
 	s.process.signal(syscall.SIGTERM)
 	<-s.process.ended
 }
 
-// PID returns the process that was started.
+// PID returns the id of the process that was started.
 func (s *Scheduler) PID() int { return s.process.cmd.Process.Pid }
 
-// Get asks the API for people.
+// Get sends a request to the API for people. It returns the status and the body of the response.
 func (s *Scheduler) Get(path string) (int, string, error) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()
@@ -203,7 +203,7 @@ func (s *Scheduler) Get(path string) (int, string, error) {
 	return res.StatusCode, string(text), err
 }
 
-// process is a program and its output.
+// process is a started program with its output.
 type process struct {
 	name  string
 	cmd   *exec.Cmd
@@ -251,7 +251,7 @@ func (p *process) hear(line []byte) {
 	p.lines = make(chan struct{})
 }
 
-// waitFor returns the groups of the first line that matches.
+// waitFor waits until a line of the output matches an expression. It returns the groups of the first match.
 func (p *process) waitFor(t testing.TB, what *regexp.Regexp) []string {
 	t.Helper()
 	for {

@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// Configure writes the ConfigMap with a configuration.
+// Configure writes a configuration of the scheduler to its ConfigMap.
 func Configure(t testing.TB, client kubernetes.Interface, namespace, yaml string) {
 	t.Helper()
 	maps := client.CoreV1().ConfigMaps(namespace)
@@ -33,7 +33,7 @@ func Configure(t testing.TB, client kubernetes.Interface, namespace, yaml string
 	}
 }
 
-// Namespace makes a namespace and waits until pods can be made there.
+// Namespace creates a namespace, and waits until pods can be created there.
 func Namespace(t testing.TB, client kubernetes.Interface, name string) {
 	t.Helper()
 	_, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
@@ -53,13 +53,13 @@ type Gang struct {
 	Pods, GPUs          int
 	Extra               string // more lines of the request
 	CPU                 string // the CPU of each pod; "" is little
-	// NoGPU makes its pods see no GPU.
+	// NoGPU creates pods that see no GPU.
 	NoGPU bool
-	// Claims makes its pods expect their GPUs in claims.
+	// Claims creates pods that expect their GPUs in ResourceClaims.
 	Claims bool
 }
 
-// PodName returns the name of a pod of the gang.
+// PodName returns the name of the i-th pod of the gang.
 func (g *Gang) PodName(i int) string { return fmt.Sprintf("%s-%d", g.Name, i) }
 
 // Pod returns the i-th pod of the gang.
@@ -88,7 +88,7 @@ func (g *Gang) Pod(i int) *corev1.Pod {
 	return p
 }
 
-// Create makes the gang's pods.
+// Create creates the pods of the gang.
 func (g *Gang) Create(ctx context.Context, client kubernetes.Interface) error {
 	for i := range g.Pods {
 		if _, err := client.CoreV1().Pods(g.Namespace).Create(ctx, g.Pod(i), metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -116,7 +116,7 @@ func (g *Gang) Bound(ctx context.Context, client kubernetes.Interface) error {
 	return nil
 }
 
-// Eventually calls f until it has no error.
+// Eventually calls f until it returns no error. If that takes longer than limit, it fails the test.
 func Eventually(t testing.TB, limit time.Duration, f func() error) {
 	t.Helper()
 	end := time.After(limit)
@@ -137,7 +137,7 @@ func Eventually(t testing.TB, limit time.Duration, f func() error) {
 	}
 }
 
-// ClaimedTwice returns the number of claimed GPUs, and an error if two claims have the same one.
+// ClaimedTwice returns the number of claimed GPUs. It returns an error if two claims contain the same GPU.
 func ClaimedTwice(claims []resourceapi.ResourceClaim) (gpus int, err error) {
 	users := map[string]string{}
 	var errs []error
@@ -157,7 +157,7 @@ func ClaimedTwice(claims []resourceapi.ResourceClaim) (gpus int, err error) {
 	return len(users), errors.Join(errs...)
 }
 
-// DoubleUse returns an error if a bound pod has no GPUs, or two have one, by their annotations.
+// DoubleUse checks the annotations of bound pods. It returns an error if a pod has no GPUs, or if two pods have the same GPU.
 func DoubleUse(pods []corev1.Pod) error {
 	users := map[string]string{}
 	var errs []error

@@ -1,4 +1,4 @@
-// Package historytest makes databases like those of OpenPAI, in a real PostgreSQL.
+// Package historytest creates databases like those of OpenPAI, in a real PostgreSQL.
 // In: jobs. Out: the rows of the jobs, with the objects that OpenPAI's controller wrote.
 package historytest
 
@@ -25,9 +25,9 @@ import (
 //go:embed schema.sql
 var schema string
 
-// Database is a database of OpenPAI.
+// Database is a PostgreSQL database with the tables of OpenPAI.
 type Database struct {
-	// Address is the address of its superuser, who needs no password.
+	// Address is the address of the database for its superuser, who needs no password.
 	Address string
 	t       testing.TB
 	conn    *pgx.Conn
@@ -46,20 +46,20 @@ func New(t testing.TB) *Database {
 	return d
 }
 
-// As returns the address for a user.
+// As returns the address of the database for another user.
 func (d *Database) As(user string) string {
 	c := d.conn.Config()
 	return (&url.URL{Scheme: "postgres", User: url.User(user), Path: "/" + c.Database, RawQuery: url.Values{"host": {c.Host}}.Encode()}).String()
 }
 
-// Exec runs a statement.
+// Exec executes a statement.
 func (d *Database) Exec(query string, args ...any) {
 	d.t.Helper()
 	_, err := d.conn.Exec(d.t.Context(), query, args...)
 	require.NoError(d.t, err)
 }
 
-// Job is a job of one role.
+// Job describes a job with one role.
 type Job struct {
 	User, Name, VC, Priority string
 	Role                     string // as its user wrote it; "": worker
@@ -75,7 +75,7 @@ type Job struct {
 	Running                  bool
 }
 
-// Key returns the name of the job's object, and of its row.
+// Key returns the name of the job's object. The row of the job has the same name.
 func (j *Job) Key() string {
 	sum := md5.Sum([]byte(j.User + "~" + j.Name)) //nolint:gosec // as above
 	return hex.EncodeToString(sum[:])
@@ -95,7 +95,7 @@ func (j *Job) role() string {
 	return j.Role
 }
 
-// object returns the role's name in the job's object.
+// object returns the name of the role in the job's object.
 func (j *Job) object() string { return strings.ReplaceAll(strings.ToLower(j.role()), "_", "") }
 
 func (j *Job) tasks() int { return max(j.Tasks, 1) }
@@ -107,14 +107,14 @@ func (j *Job) ran() time.Duration {
 	return j.Ran
 }
 
-// Begun returns when an attempt began to run: one attempt every day.
+// Begun returns the time when an attempt began to run. One attempt begins every day.
 func (j *Job) Begun(attempt int32) time.Time {
 	return j.Submitted.Add(time.Minute).Add(time.Duration(attempt) * 24 * time.Hour)
 }
 
 type object = map[string]any // of JSON
 
-// Snapshot returns the job's object at the end of an attempt, or in the middle if the attempt is running.
+// Snapshot returns the job's object at the end of an attempt, or in the middle of the attempt if the job is running.
 func (j *Job) Snapshot(attempt int32, code int32) map[string]any {
 	state := "Completed"
 	if attempt < j.Attempt {
@@ -157,7 +157,7 @@ func (j *Job) roleStatus(attempt, code int32) map[string]any {
 	return object{"name": j.object(), "taskStatuses": tasks}
 }
 
-// Task returns the status of a task at the end of one of its attempts.
+// Task returns the status of a task at the end of one of the task's attempts.
 func (j *Job) Task(attempt, index, id, code int32) map[string]any {
 	pod := fmt.Sprintf("%s-%s-%d", j.Key(), j.object(), index)
 	begun := j.Begun(attempt)
@@ -208,7 +208,7 @@ func (d *Database) Add(j Job) {
 	}
 }
 
-// AddTask adds the row of an attempt of a task that was followed by another attempt.
+// AddTask adds the row of a task's attempt that was followed by another attempt.
 func (d *Database) AddTask(j Job, attempt, index, id, code int32) {
 	d.t.Helper()
 	d.Exec(`INSERT INTO task_history (uid, "frameworkName", "attemptIndex", "taskroleName", "taskIndex", "taskUid", "taskAttemptIndex", snapshot, "updatedAt") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
@@ -216,20 +216,20 @@ func (d *Database) AddTask(j Job, attempt, index, id, code int32) {
 		text(object{"kind": "Task", "metadata": object{}, "status": j.Task(attempt, index, id, code)}), j.Submitted)
 }
 
-// AddEvent adds an event of Kubernetes about a pod of a job.
+// AddEvent adds an event of Kubernetes about a pod of the job.
 func (d *Database) AddEvent(j Job, reason string, at time.Time) {
 	d.t.Helper()
 	d.Exec(`INSERT INTO framework_events (uid, "frameworkName", "taskName", type, reason, message, "lastTimestamp", count, "sourceComponent", "updatedAt") VALUES ($1, $2, $3, 'Warning', $4, $5, $6, 3, 'kubelet', $6)`,
 		uidOf("event", j.Key(), reason), j.Key(), v1.PodName(j.Key(), j.object(), 0), reason, reason+" of a pod", at)
 }
 
-// AddTag adds a tag of a job.
+// AddTag adds a tag to the job.
 func (d *Database) AddTag(j Job, tag string) {
 	d.t.Helper()
 	d.Exec(`INSERT INTO tags (uid, "frameworkName", name, "updatedAt") VALUES ($1, $2, $3, $4)`, uidOf("tag", j.Key(), tag), j.Key(), tag, j.Submitted)
 }
 
-// SetSnapshot replaces a job's object.
+// SetSnapshot replaces the stored object of the job.
 func (d *Database) SetSnapshot(j Job, snapshot string) {
 	d.t.Helper()
 	d.Exec(`UPDATE frameworks SET snapshot = $2 WHERE name = $1`, j.Key(), snapshot)

@@ -12,21 +12,20 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// Limits of the data that is taken of one job; the latest is taken.
+// These constants limit the data that is taken for one job. If there is more data, only the latest is taken.
 const (
 	maxAttempts     = 200
 	maxTaskAttempts = v1.MaxTasks
 	maxEvents       = 1000
 )
 
-// write is a change to an archive. A giver applies it when enough memory is free, which stays reserved until the change is
-// made.
+// write is a change to an archive. A giver applies the change when enough memory is free, and reserves weight bytes until the change has been made.
 type (
 	write func(ctx context.Context, to archive.Store) error
 	giver func(weight int64, w write) error
 )
 
-// tags adds tags to jobs.
+// tags adds the tags from the database to jobs.
 func (s *Source) tags(ctx context.Context, jobs map[string]*job) error {
 	if !s.has(tagsTable, "frameworkName", "name", "uid") {
 		return nil
@@ -48,8 +47,8 @@ func (s *Source) tags(ctx context.Context, jobs map[string]*job) error {
 	return err
 }
 
-// earlier reads the attempts before a job's last attempt, and leaves out attempts that can't be read. If the outcomes of attempts are too large to
-// keep, the attempts of tasks are omitted.
+// earlier reads the attempts before the last attempt of each job. It leaves out attempts that can't be read. If the outcomes of a job's attempts are
+// too large to keep, it leaves out the attempts of the job's tasks.
 func (s *Source) earlier(ctx context.Context, jobs map[string]*job, give giver) error {
 	if !s.has(attemptsTable, "frameworkName", "attemptIndex", "historyType", "snapshot") {
 		return nil
@@ -76,7 +75,7 @@ func (s *Source) earlier(ctx context.Context, jobs map[string]*job, give giver) 
 	})
 }
 
-// outcomeBytes returns the maximum memory of an attempt without its tasks.
+// outcomeBytes returns the maximum size in memory of an attempt without its tasks.
 func outcomeBytes(a v1.FrameworkAttemptStatus) int64 {
 	text, err := json.Marshal(a)
 	if err != nil { // it isn't kept in that case
@@ -85,8 +84,8 @@ func outcomeBytes(a v1.FrameworkAttemptStatus) int64 {
 	return weigh(text)
 }
 
-// earlier returns the job at the end of an attempt, and the maximum memory that the returned job takes. It returns nil if the text doesn't hold the
-// attempt.
+// earlier returns the job at the end of an attempt, and the maximum size of the returned job in memory. It returns nil if the text doesn't contain
+// the attempt.
 func (j *job) earlier(id int32, text []byte) (*v1.Framework, int64) {
 	if id < 0 || id >= j.f.Status.AttemptStatus.ID {
 		return nil, 0
@@ -109,7 +108,7 @@ func (j *job) earlier(id int32, text []byte) (*v1.Framework, int64) {
 	return j.as(&s.AttemptStatus), weight
 }
 
-// as returns the job's state during an attempt, for the archive.
+// as returns the state of the job during an attempt, in the form that the archive needs.
 func (j *job) as(a *v1.FrameworkAttemptStatus) *v1.Framework {
 	f := *j.f
 	f.Status = &v1.FrameworkStatus{
@@ -153,7 +152,7 @@ func (s *Source) taskAttempts(ctx context.Context, jobs map[string]*job, give gi
 	})
 }
 
-// events reads Kubernetes' events of jobs. It reads nothing if the release of OpenPAI stored no events.
+// events reads the events of Kubernetes about jobs. Some releases of OpenPAI stored no events; it reads nothing then.
 func (s *Source) events(ctx context.Context, jobs map[string]*job, give giver) error {
 	if !s.has(eventsTable, "frameworkName", "taskName", "type", "reason", "message", "lastTimestamp", "count", "sourceComponent") {
 		return nil

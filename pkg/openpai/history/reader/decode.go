@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// maxDecoded is the maximum memory of one decoded object, and of all objects that are written at a time.
+	// maxDecoded is the maximum memory of one decoded object, and of all objects that are written at the same time.
 	maxDecoded = 256 << 20
-	// elementBytes is an upper bound for the memory of an object, or element of a list, without its strings, and fieldBytes for an
+	// elementBytes is an upper bound of the memory for an object or an element of a list, without its strings. fieldBytes is an upper bound for an
 	// entry of a map.
 	elementBytes = 1 << 10
 	fieldBytes   = 64
-	// maxDepth is how deeply JSON may be nested: its decoder accepts no more.
+	// maxDepth is the maximum nesting depth of JSON, because the decoder accepts no deeper nesting.
 	maxDepth = 10_000
 )
 
 var errMemory = errors.New("its object takes too much memory once it is unpacked")
 
-// decode decodes an object of a job with its tasks, and returns the maximum memory that it takes. decode rejects an object that would take too much
-// before it decodes the object.
+// decode decodes the object of a job with its tasks, and returns the maximum size of the decoded object in memory. If the object would take too much
+// memory, it returns an error without decoding the object.
 func decode(text []byte) (*v1.Framework, int64, error) {
 	packed, err := unpack(text)
 	if err != nil {
@@ -51,8 +51,7 @@ func decode(text []byte) (*v1.Framework, int64, error) {
 	return &f, weight, nil
 }
 
-// weigh returns an upper bound of the memory that a JSON text takes when it is decoded. It only counts characters: the text is
-// validated later.
+// weigh returns an upper bound of the memory for a decoded JSON text. It only counts characters, because the text is validated later.
 func weigh(text []byte) int64 {
 	weight, quoted, lists := 2*int64(len(text)), false, []bool(nil)
 	for i := 0; i < len(text); i++ {
@@ -78,7 +77,7 @@ func weigh(text []byte) int64 {
 	return weight
 }
 
-// countTasks counts the tasks. It doesn't keep their data.
+// countTasks returns the number of tasks in roles. It doesn't keep the data of the tasks.
 func countTasks(roles []byte) (n int, err error) {
 	var all []struct {
 		Tasks []struct{} `json:"taskStatuses"`
@@ -92,10 +91,10 @@ func countTasks(roles []byte) (n int, err error) {
 	return n, nil
 }
 
-// packedKey is the key of the tasks of an attempt with many tasks, in the objects of OpenPAI's controller.
+// packedKey is the key under which OpenPAI's controller stores the compressed tasks of an attempt with many tasks.
 const packedKey = "taskRoleStatusesCompressed"
 
-// unpack returns the tasks of an attempt as JSON if they are packed, and nil otherwise.
+// unpack returns the tasks of an attempt as JSON if they are compressed, and nil otherwise.
 func unpack(text []byte) ([]byte, error) {
 	if !bytes.Contains(text, []byte(packedKey)) {
 		return nil, nil

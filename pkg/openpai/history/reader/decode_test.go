@@ -23,15 +23,15 @@ import (
 	"github.com/openpai/paictl/pkg/openpai/history/historytest"
 )
 
-// bombBytes is the size of a bomb once it is unpacked: less than an object may have.
+// bombBytes is the size of an unpacked bomb. It is smaller than the maximum size of an object.
 const bombBytes = 30 << 20
 
-// repeated returns a list that repeats a text, with about bombBytes bytes.
+// repeated returns a JSON list of about bombBytes bytes that repeats a text.
 func repeated(text string) string {
 	return "[" + strings.TrimSuffix(strings.Repeat(text+",", bombBytes/(len(text)+1)), ",") + "]"
 }
 
-// withTasks returns an attempt of a job whose tasks are packed.
+// withTasks returns the object of a job whose tasks are compressed.
 func withTasks(t *testing.T, j historytest.Job, attempt int32, roles string) string {
 	t.Helper()
 	return withPacked(t, j, attempt, pack([]byte(roles)))
@@ -46,7 +46,7 @@ func withPacked(t *testing.T, j historytest.Job, attempt int32, text string) str
 	return string(out)
 }
 
-// said is a role with a task that says much, packed.
+// said returns a compressed role with one task, which has a long message.
 var said = sync.OnceValue(func() string {
 	return pack([]byte(`[{"name":"worker","taskStatuses":[{"state":"Completed","attemptStatus":{"completionStatus":{"diagnostics":"` + strings.Repeat("x", bombBytes) + `"}}}]}]`))
 })
@@ -123,7 +123,7 @@ func TestJobsThatAreLargeUnpackedAreReadAFewAtATime(t *testing.T) {
 	}
 }
 
-// crowd is a part that keeps attempts until no other fits beside them.
+// crowd is an archive that delays the writing of attempts until no other attempt fits into memory.
 type crowd struct {
 	archive.Store
 	taker      *taker

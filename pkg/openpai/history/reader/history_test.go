@@ -38,7 +38,7 @@ var (
 
 func clock() time.Time { return now }
 
-// place returns a history that receives jobs.
+// place returns an empty history that can receive jobs.
 func place(t *testing.T, o archive.Options) archive.Store {
 	t.Helper()
 	o.Now = clock
@@ -59,7 +59,7 @@ func source(t *testing.T, d *historytest.Database) *Source {
 	return s
 }
 
-// into are options that give jobs to a history.
+// into returns Options that add jobs to a history.
 func into(to archive.Store) Options {
 	return Options{Now: clock, Known: all(false), Give: func(ctx context.Context, part io.Reader, size int64) error {
 		_, err := to.Import(ctx, part, size, false)
@@ -67,7 +67,7 @@ func into(to archive.Store) Options {
 	}}
 }
 
-// all returns a function that returns known for each job.
+// all returns a function that returns the value known for each job.
 func all(known bool) func(context.Context, []string) ([]bool, error) {
 	return func(_ context.Context, uids []string) ([]bool, error) {
 		return slices.Repeat([]bool{known}, len(uids)), nil
@@ -170,7 +170,7 @@ func TestASecondRunAddsNothing(t *testing.T) {
 	assert.Equal(t, before, sums(t, to))
 }
 
-// sums returns all jobs, and all GPU time.
+// sums returns the texts of all jobs and of all GPU time in a history.
 func sums(t *testing.T, s archive.Store) (out []string) {
 	t.Helper()
 	page, err := s.Jobs(t.Context(), api.JobQuery{Limit: 1000})

@@ -94,7 +94,7 @@ func status(s map[string]any, part string) map[string]any {
 	return s["status"].(map[string]any)[part].(map[string]any)
 }
 
-// packed puts a text in the place of tasks that are packed.
+// packed returns a function that replaces the tasks of an object with a text, in the place of compressed tasks.
 func packed(text string) func(s map[string]any) {
 	return func(s map[string]any) {
 		a := status(s, "attemptStatus")
@@ -111,7 +111,7 @@ func pack(data []byte) string {
 	return base64.StdEncoding.EncodeToString(b.Bytes())
 }
 
-// bomb is more than an object may have.
+// bomb returns compressed data that is larger than an object may be.
 func bomb() string { return pack(bytes.Repeat([]byte{' '}, maxObject+1)) }
 
 func TestPartsThatMakeNoSenseAreLeftOutOfTheirJob(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	people "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// Reasons for leaving out a job. They don't quote the database, because it may contain secrets.
+// These are the reasons for leaving out a job. They don't quote the database, because it may contain secrets.
 var (
 	errNotEnded = errors.New("it hasn't ended: run this again when it has")
 	errUser     = errors.New("the name of its user can't be one here")
@@ -35,20 +35,20 @@ var (
 	roleNames = regexp.MustCompile(`^[a-z0-9]{1,63}$`)
 )
 
-// begin is a time before OpenPAI's first job.
+// begin is a time before the first job of OpenPAI.
 var begin = time.Date(2015, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// job is one job in the format of the archive. f has its last attempt.
+// job is a job in the format of the archive. f is the job with its last attempt.
 type job struct {
 	f    *v1.Framework
 	gpus map[string]claim // by role
 	end  time.Time
-	// attempts are the attempts that were read, by ID, without their tasks.
+	// attempts holds the attempts that were read, by ID and without their tasks.
 	attempts map[int32]v1.FrameworkAttemptStatus
 	weight   int64 // how much memory it takes at most
 }
 
-// check returns the reason why a job is left out, if the job's short columns already show it.
+// check returns the reason why a job is left out. It uses only the short columns of the row, and returns nil if these give no reason.
 func (r *row) check(now time.Time) error {
 	submitted := instant(r.submitted)
 	switch {
@@ -70,7 +70,7 @@ func (r *row) check(now time.Time) error {
 
 func plausible(t, now time.Time) bool { return t.After(begin) && t.Before(now.Add(24*time.Hour)) }
 
-// read converts a row to a job.
+// read converts a row to a job. It returns the reason as the error if the job is left out.
 func (r *row) read(now time.Time) (*job, error) {
 	if err := r.check(now); err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (r *row) read(now time.Time) (*job, error) {
 	return j, nil
 }
 
-// framework returns the job without its status. Commands, images and tokens of its pods are left out.
+// framework returns the job without its status. It leaves out the commands, images and tokens of the job's pods.
 func (r *row) framework(old *v1.Framework) *v1.Framework {
 	config := masked(r.config)
 	f := &v1.Framework{ObjectMeta: metav1.ObjectMeta{
@@ -131,8 +131,8 @@ func (r *row) framework(old *v1.Framework) *v1.Framework {
 	return f
 }
 
-// uid returns the UID of the job's object, so that a history which already has the job recognises it. If the job never had an
-// object, it returns a UID that is the same in each run.
+// uid returns the UID of the job's object, so that a history that already has the job recognizes it. If the job never had an object, uid returns a
+// UID that is the same in each run.
 func (r *row) uid(old *v1.Framework) types.UID {
 	if known(old.UID) {
 		return old.UID
@@ -146,7 +146,7 @@ func known(uid types.UID) bool {
 	return err == nil && u.String() == string(uid)
 }
 
-// attempt converts an attempt and its tasks to the format that the archive accepts. end is when it ended.
+// attempt converts an attempt and its tasks to a form that the archive accepts. end is the time when the attempt ended.
 func (j *job) attempt(a *v1.FrameworkAttemptStatus, end *metav1.Time) error {
 	a.TaskChunks, a.TaskParts = 0, nil
 	if a.CompletionTime == nil {
@@ -173,8 +173,8 @@ func (j *job) attempt(a *v1.FrameworkAttemptStatus, end *metav1.Time) error {
 	return nil
 }
 
-// task converts a task to the format that the archive accepts: it has ended, at the latest with its attempt, and held its GPUs from the time
-// when it began to run.
+// task converts a task to a form that the archive accepts. The converted task is complete, at the latest together with its attempt. It held its GPUs
+// from the time when it began to run.
 func (j *job) task(role string, t *v1.TaskStatus, of *v1.FrameworkAttemptStatus) {
 	if !slices.Contains(states, t.State) {
 		t.State = v1.Completed

@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// pageJobs is how many jobs are read at a time, and pageBytes the maximum total size of their texts.
+	// pageJobs is the maximum number of jobs that are read at a time. pageBytes is the maximum total size of their texts.
 	pageJobs  = 200
 	pageBytes = 64 << 20
-	// maxObject is the size of the largest object of a job that is read, in bytes. Kubernetes' own limit is lower.
+	// maxObject is the maximum size in bytes of a job's object that is read. Kubernetes itself has a lower limit.
 	maxObject = 32 << 20
-	// maxText is the size of the largest text of a job that is read, in bytes. OpenPAI's own limit was lower.
+	// maxText is the maximum size in bytes of a job file that is read. OpenPAI itself had a lower limit.
 	maxText = 1 << 20
 )
 
@@ -30,7 +30,7 @@ type row struct {
 // ended reports whether the job has reached its final state.
 func (r *row) ended() bool { return r.state == "Completed" }
 
-// count returns the number of jobs.
+// count returns the number of jobs in the database.
 func (s *Source) count(ctx context.Context) (n int, err error) {
 	if err := s.conn.QueryRow(ctx, "SELECT COUNT(*) FROM "+frameworks).Scan(&n); err != nil {
 		return 0, reading(err)
@@ -38,7 +38,8 @@ func (s *Source) count(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// page reads the jobs whose names follow a given one, in order. A page may be short; the last is empty.
+// page reads the jobs whose names follow the name after, in the order of their names. The page after the last job is empty. Other pages may be
+// short, too.
 func (s *Source) page(ctx context.Context, after string) ([]row, error) {
 	rows, err := s.conn.Query(ctx, `SELECT name, COALESCE("userName", ''), COALESCE("jobName", ''), COALESCE("virtualCluster", ''), COALESCE("jobPriority", ''),
 		COALESCE("subState", ''), "submissionTime", COALESCE(octet_length(snapshot), 0), COALESCE(octet_length("jobConfig"), 0) FROM frameworks WHERE name > $1 ORDER BY name LIMIT $2`, after, pageJobs)
@@ -61,7 +62,7 @@ func (s *Source) page(ctx context.Context, after string) ([]row, error) {
 	return out, s.fill(ctx, out)
 }
 
-// fill reads the large columns of jobs that have ended.
+// fill reads the large columns for those jobs of a page that have ended.
 func (s *Source) fill(ctx context.Context, page []row) error {
 	at, names := map[string]*row{}, []string{}
 	for i := range page {
@@ -80,13 +81,13 @@ func (s *Source) fill(ctx context.Context, page []row) error {
 		})
 }
 
-// within returns an expression that selects a text column, or "" if its value has more bytes than limit.
+// within returns an SQL expression for the value of a text column. The expression is "" if the value has more bytes than limit.
 func within(column string, limit int) string {
 	return fmt.Sprintf("CASE WHEN octet_length(%[1]s) <= %[2]d THEN %[1]s ELSE '' END", column, limit)
 }
 
-// latest reads the last rows that belong to each of the named jobs, up to limit rows for each. They are not sorted: the
-// database would need space for all of their texts.
+// latest reads the last rows of a table for each of the named jobs, up to limit rows for each job. The rows aren't sorted, because the database
+// would need space for all of their texts.
 func (s *Source) latest(ctx context.Context, table, columns, order string, limit int, names []string, take func(scan func(...any) error) error) error {
 	query := fmt.Sprintf(`SELECT %s FROM (SELECT *, row_number() OVER (PARTITION BY "frameworkName" ORDER BY %s) AS place FROM %s WHERE "frameworkName" = ANY ($1)) l
 		WHERE place <= %d`, columns, order, table, limit)
@@ -116,7 +117,7 @@ func (s *Source) each(ctx context.Context, query string, names []string, take fu
 	return nil
 }
 
-// instant returns a time of the database, or zero if it isn't finite.
+// instant converts a time of the database. It returns the zero time for NULL and for infinite times.
 func instant(t pgtype.Timestamptz) time.Time {
 	if !t.Valid || t.InfinityModifier != pgtype.Finite {
 		return time.Time{}

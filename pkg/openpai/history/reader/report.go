@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// maxLeftOut is how many of the jobs that are left out are named.
+	// maxLeftOut is the maximum number of left-out jobs that the report lists.
 	maxLeftOut = 1000
-	// maxName is how many characters of a name are shown. OpenPAI's columns aren't longer.
+	// maxName is the maximum number of characters of a name that are shown. The columns of OpenPAI aren't longer.
 	maxName = 256
 )
 
@@ -23,7 +23,7 @@ func (t *taker) leave(row *row, why error) {
 	}
 }
 
-// shown returns the beginning of a name. A database of another program may have names of any length.
+// shown returns the beginning of a name. The database of another program may contain names of any length.
 func shown(name string) string {
 	if len(name) <= maxName {
 		return name
@@ -32,7 +32,7 @@ func shown(name string) string {
 	return string(letters[:min(len(letters), maxName)])
 }
 
-// tally counts jobs by person.
+// tally counts the jobs of each person. Its keys are the names of the people.
 type tally map[string]*history.Person
 
 func (t tally) add(user string, submitted time.Time, known bool) {

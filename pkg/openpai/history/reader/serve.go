@@ -19,10 +19,10 @@ import (
 const usage = history.Name + ` reads the database of a cluster of OpenPAI for "paictl migrate openpai --history-from", which starts it.
 It has no commands for people, and one flag: --version.`
 
-// Main returns the program paictl-history. It returns its exit code.
+// Main runs the program paictl-history, and returns its exit code.
 func Main(args []string) int { return run(args, connect) }
 
-// database is a *Source, or one of a test.
+// database is the part of a Source that the program uses. Tests replace it.
 type database interface {
 	Take(ctx context.Context, o Options) (*history.Report, error)
 	Close() error
@@ -39,8 +39,8 @@ func run(args []string, open func(ctx context.Context, from string) (database, e
 		fmt.Fprintln(os.Stderr, usage)
 		return 2
 	}
-	// A terminal sends Ctrl-C to both programs, and paictl decides what to do. If paictl was killed, writing to it must not end this program before
-	// its files are removed.
+	// The terminal sends Ctrl-C to both programs, but paictl decides how to react. If paictl has been killed, a write to paictl must not end this
+	// program before it has removed its files.
 	signal.Ignore(os.Interrupt, syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -51,17 +51,17 @@ func run(args []string, open func(ctx context.Context, from string) (database, e
 	return 0
 }
 
-// errEnded means that paictl closed the connection, because it exited or no longer needs this program.
+// errEnded means that paictl has closed the connection, because paictl has exited or no longer needs this program.
 var errEnded = errors.New("paictl closed the connection")
 
-// session is the conversation with one paictl.
+// session is the communication with one paictl.
 type session struct {
 	*history.Conn
 	received chan *history.Message
 	lost     error // the error of a part that was sent incompletely: no message can follow it
 }
 
-// serve responds to paictl's messages until paictl's work is done. It returns an error that it can't send to paictl.
+// serve responds to the messages of paictl until paictl closes the connection. It returns only errors that it can't send to paictl.
 func serve(ctx context.Context, in io.Reader, out io.Writer, open func(ctx context.Context, from string) (database, error)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -77,7 +77,7 @@ func serve(ctx context.Context, in io.Reader, out io.Writer, open func(ctx conte
 	return err
 }
 
-// receive passes on all messages. When the connection ends, it cancels the context: paictl may exit while the database is being read.
+// receive passes on all messages. When the connection ends, it cancels the context, because paictl may exit while the database is being read.
 func (s *session) receive(ctx context.Context, cancel context.CancelCauseFunc) {
 	for {
 		m, err := s.Receive()
@@ -96,7 +96,7 @@ func (s *session) receive(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// next waits for a message of a type.
+// next waits for the next message, which must have the type kind.
 func (s *session) next(ctx context.Context, kind string) (*history.Message, error) {
 	select {
 	case m := <-s.received:
@@ -142,7 +142,7 @@ func (s *session) serve(ctx context.Context, open func(ctx context.Context, from
 	return s.Send(done)
 }
 
-// options returns Options whose functions send messages to paictl.
+// options returns Options whose functions communicate with paictl.
 func (s *session) options(dryRun bool) Options {
 	o := Options{Now: time.Now, Known: s.known, Told: func(done, all int) {
 		_ = s.Send(&history.Message{Type: history.TypeTold, Checked: done, All: all}) // the context ends with the connection

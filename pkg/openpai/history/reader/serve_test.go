@@ -25,7 +25,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// The test binary is also one of these programs, if it has its name.
+// The test binary acts as one of these programs if it is started under the program's name.
 var roles = map[string]func() int{
 	history.Name: func() int {
 		if os.Getenv(pipeVariable) != "" {
@@ -36,10 +36,11 @@ var roles = map[string]func() int{
 	"paictl": asPaictl,
 }
 
-// pipeVariable names a pipe that the program keeps open until it exits, and writes to when it gives a part.
+// pipeVariable is the environment variable with the name of a pipe. The program keeps the pipe open until it exits, and writes to it when it gives a
+// part.
 const pipeVariable = "PAICTL_TEST_PIPE"
 
-// fakeDatabase holds one part, and a file while it gives it.
+// fakeDatabase contains one part. While it gives the part, it keeps a temporary folder.
 type fakeDatabase struct{}
 
 func (fakeDatabase) Close() error { return nil }
@@ -59,7 +60,7 @@ func (fakeDatabase) Take(ctx context.Context, o Options) (_ *history.Report, err
 	return &history.Report{Jobs: 3}, o.Give(ctx, strings.NewReader(strings.Repeat("x", size)), size)
 }
 
-// asPaictl takes jobs until it is interrupted, and says how that ended.
+// asPaictl takes jobs until it is interrupted. Then it prints how the interruption ended.
 func asPaictl() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -77,7 +78,7 @@ func asPaictl() int {
 	return 0
 }
 
-// role returns the test binary under a name.
+// role returns the path of the test binary under another name.
 func role(t *testing.T, name string) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -154,8 +155,8 @@ func TestAddressesAreRefusedAsWithoutASecondProgram(t *testing.T) {
 	}
 }
 
-// interrupted starts paictl and the program, sends a signal when a part is given, and returns the output of paictl. It waits until both have
-// ended, and checks that they left no files.
+// interrupted starts paictl and the program, and calls send, which sends a signal, when a part is given. It waits until both have exited, checks
+// that they have left no files, and returns the output of paictl.
 func interrupted(t *testing.T, send func(paictl int) error) string {
 	t.Helper()
 	temporary, pipe := t.TempDir(), filepath.Join(t.TempDir(), "pipe")
@@ -192,7 +193,7 @@ func TestTheProgramEndsWithPaictl(t *testing.T) {
 	assert.Empty(t, interrupted(t, func(paictl int) error { return syscall.Kill(paictl, syscall.SIGKILL) }))
 }
 
-// taken has the real program read a database, and adds its jobs to a history.
+// taken makes the real program read a database, and adds the jobs to a history.
 func taken(t *testing.T, from string, to archive.Store) (*history.Report, error) {
 	t.Helper()
 	s, err := history.Open(t.Context(), role(t, history.Name), from)

@@ -1,5 +1,5 @@
-// Package reader is the program paictl-history, which reads jobs from the database of a cluster of OpenPAI.
-// In: its PostgreSQL, which is only read, and paictl, which knows the existing jobs. Out: parts of a history, in the format that the job
+// Package reader implements the program paictl-history, which reads jobs from the database of a cluster of OpenPAI.
+// In: the cluster's PostgreSQL, which is only read, and paictl, which knows the existing jobs. Out: parts of a history, in the format that the job
 // controller accepts; the number of jobs of each person, the jobs that are left out, and why.
 package reader
 
@@ -19,22 +19,22 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Source is a database of OpenPAI. It is for one goroutine.
+// Source is a database of OpenPAI. It must not be used by several goroutines.
 type Source struct {
 	conn *pgx.Conn
-	// columns are the existing columns, as TABLE.COLUMN: earlier releases of OpenPAI had fewer.
+	// columns holds the existing columns as TABLE.COLUMN, because earlier releases of OpenPAI had fewer columns.
 	columns map[string]bool
 }
 
 const (
 	connectTimeout = 20 * time.Second
-	// maxFile is the maximum size of a file with an address, in bytes, far above any sensible one.
+	// maxFile is the maximum size in bytes of a file with an address. Real addresses are much shorter.
 	maxFile = 64 << 10
 	remedy  = "write postgres://USER@HOST:5432/DATABASE; in OpenPAI the database is openpai and runs on a master. " +
 		"The password is taken from PGPASSWORD, from ~/.pgpass or PGPASSFILE, or name a file that has the whole address"
 )
 
-// Open connects to a database. from is an address without a password, or the name of a file with the address, which may contain the
+// Open connects to a database. from is an address without a password, or the name of a file that contains an address, which may include the
 // password. Errors contain no password.
 func Open(ctx context.Context, from string) (*Source, error) {
 	address, err := addressOf(from)
@@ -61,7 +61,7 @@ func Open(ctx context.Context, from string) (*Source, error) {
 	return s, nil
 }
 
-// refused explains why the connection failed.
+// refused converts the error of a failed connection to an error that tells the user how to repair it.
 func refused(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -73,7 +73,7 @@ func refused(ctx context.Context, err error) error {
 	return hint.Errorf("check that the address is right, and that this machine reaches it: "+remedy, "connect to OpenPAI's database: %w", err)
 }
 
-// Close ends the connection.
+// Close closes the connection to the database.
 func (s *Source) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout) // the context of the work may have ended
 	defer cancel()
@@ -111,13 +111,13 @@ func addressOf(from string) (string, error) {
 	return address, nil
 }
 
-// mayHidePassword reports whether a text that is not a file can be an address in another form, such as PostgreSQL's "host=db password=x", or
-// alice:x@db.
+// mayHidePassword reports whether a text may be an address with a password in another form, such as PostgreSQL's "host=db password=x", or
+// alice:x@db. It is called for texts that aren't the name of a file.
 func mayHidePassword(text string) bool {
 	return strings.ContainsAny(text, "=@") || strings.Contains(text, "://")
 }
 
-// noPassword returns an error for an address with a password: other users of the machine can see the arguments of commands.
+// noPassword returns an error for an address that contains a password, because other users of the machine can see the arguments of commands.
 func noPassword(address string) error {
 	u, err := url.Parse(address)
 	if err != nil { // its text may show a password
@@ -130,12 +130,12 @@ func noPassword(address string) error {
 	return nil
 }
 
-// needed are columns that every database of OpenPAI has.
+// needed lists the columns of the table of jobs that every database of OpenPAI has.
 var needed = []string{
 	"name", "userName", "jobName", "jobConfig", "virtualCluster", "jobPriority", "submissionTime", "subState", "snapshot",
 }
 
-// frameworks is OpenPAI's table of jobs, and attemptsTable and the following tables hold the related data.
+// frameworks is the name of OpenPAI's table of jobs. attemptsTable and the following constants are the names of the tables with data about jobs.
 const (
 	frameworks    = "frameworks"
 	attemptsTable = "framework_history"
@@ -163,7 +163,7 @@ func (s *Source) readColumns(ctx context.Context) error {
 	return nil
 }
 
-// has reports whether a table has columns.
+// has reports whether a table has all of the given columns.
 func (s *Source) has(table string, columns ...string) bool {
 	for _, c := range columns {
 		if !s.columns[table+"."+c] {

@@ -22,7 +22,8 @@ func TestADatabaseIsOnlyRead(t *testing.T) {
 
 const password = "hunter2-of-the-database"
 
-// asOther returns the address of a database for a user with a password. All databases of the server have the same users.
+// asOther returns the address of a database for a user with a password. The user may exist already, because all databases of the server have the
+// same users.
 func asOther(d *historytest.Database) string {
 	d.Exec("DO $$ BEGIN CREATE ROLE " + postgrestest.WithPassword + " LOGIN PASSWORD '" + password + "'; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
 	d.Exec("GRANT SELECT ON ALL TABLES IN SCHEMA public TO " + postgrestest.WithPassword)

@@ -18,31 +18,30 @@ import (
 )
 
 const (
-	// partJobs is how many jobs are passed on at a time, and partBytes approximately how much memory they take when they
-	// are decoded.
+	// partJobs is the number of jobs that are passed on in one part. partBytes is approximately the memory that they take when they are decoded.
 	partJobs  = 1000
 	partBytes = 256 << 20
-	// batchBytes is how much memory jobs that are written together may take; the last of them may exceed it.
+	// batchBytes is the memory that jobs that are written together may take. The last of these jobs may exceed it.
 	batchBytes = 64 << 20
-	// writers is the number of concurrent writers of a part: their changes are flushed to disk together.
+	// writers is the number of concurrent writers of a part. The changes of concurrent writers are flushed to disk together.
 	writers = 128
 )
 
-// Options define what to do with jobs.
+// Options specifies how Take handles the jobs that it reads.
 type Options struct {
-	// Known reports which jobs the history has, by their UIDs.
+	// Known reports for each of the given UIDs whether the history already has the job.
 	Known func(ctx context.Context, uids []string) ([]bool, error)
-	// Give stores a part of a history of size bytes; if it is nil, the run is a dry run.
+	// Give stores a part of size bytes in a history. If Give is nil, the run is a dry run.
 	Give func(ctx context.Context, part io.Reader, size int64) error
-	// Told is called after each step with the number of processed jobs and the total; it may be nil.
+	// Told is called after each step with the number of processed jobs and the number of all jobs. It may be nil.
 	Told func(done, all int)
 	Now  func() time.Time
-	// Part is the approximate number of jobs that are passed on at a time; 0: a thousand.
+	// Part is the approximate number of jobs in one part; 0 means a thousand.
 	Part int
 }
 
-// Take reads all jobs, and passes on the finished jobs in parts. It passes on existing jobs again, to complete an earlier run that was interrupted.
-// If an error occurs, the report covers the jobs before the error.
+// Take reads all jobs, and passes on the finished jobs in parts. It also passes on jobs that the history already has, because an earlier run may
+// have been interrupted before their data was complete. If an error occurs, the report describes the jobs before the error.
 func (s *Source) Take(ctx context.Context, o Options) (*history.Report, error) {
 	t := newTaker(s, o)
 	err := t.run(ctx)
@@ -59,9 +58,9 @@ type taker struct {
 	report *history.Report
 	people tally
 	seen   map[string]bool // UIDs
-	// room is memory for pending writes.
+	// room is the memory that is available for changes that haven't been made yet.
 	room *semaphore.Weighted
-	// waiting are the jobs of the part that hasn't been passed on yet.
+	// waiting holds the jobs of the part that hasn't been passed on yet.
 	waiting []counted
 
 	dir   string // the folder of the part; empty without one
@@ -73,7 +72,7 @@ func newTaker(s *Source, o Options) *taker {
 	return &taker{Source: s, o: o, report: &history.Report{LeftOut: []history.LeftOut{}}, people: tally{}, seen: map[string]bool{}, room: semaphore.NewWeighted(maxDecoded)}
 }
 
-// counted is a job that counts in the report when it has been passed on.
+// counted is a job that the report will count once the job has been passed on.
 type counted struct {
 	user      string
 	submitted time.Time
@@ -123,7 +122,7 @@ func (t *taker) take(ctx context.Context, page []row) error {
 	return nil
 }
 
-// read converts the first rows of a page, as many as fit into memory, and returns the remaining rows.
+// read converts the first rows of a page, as many as fit into memory, and returns the other rows as left.
 func (t *taker) read(page []row) (jobs map[string]*job, left []row) {
 	jobs = map[string]*job{}
 	weight := int64(0)
@@ -150,7 +149,7 @@ func (t *taker) read(page []row) (jobs map[string]*job, left []row) {
 	return jobs, nil
 }
 
-// enqueue adds jobs to the queue of the part that is passed on next.
+// enqueue adds jobs to those that are counted when the next part has been passed on.
 func (t *taker) enqueue(ctx context.Context, jobs map[string]*job) error {
 	if len(jobs) == 0 {
 		return nil
@@ -172,7 +171,7 @@ func (t *taker) enqueue(ctx context.Context, jobs map[string]*job) error {
 	return nil
 }
 
-// save writes jobs, and all data that belongs to them, to the part.
+// save writes jobs and all related data to the part.
 func (t *taker) save(ctx context.Context, jobs map[string]*job) error {
 	if err := t.open(ctx); err != nil {
 		return err
@@ -188,7 +187,7 @@ func (t *taker) save(ctx context.Context, jobs map[string]*job) error {
 		}
 		return nil
 	}
-	// Attempts of tasks belong to attempts, which are read first.
+	// The attempts are read before the attempts of tasks, because each attempt of a task belongs to an attempt.
 	for _, step := range []func(give giver) error{
 		save,
 		func(give giver) error { return t.earlier(ctx, jobs, give) },
@@ -202,7 +201,7 @@ func (t *taker) save(ctx context.Context, jobs map[string]*job) error {
 	return nil
 }
 
-// write applies the changes of a step concurrently, as far as memory allows, and waits until they are applied.
+// write applies the changes of a step concurrently, as far as memory allows. It returns after all changes have been applied.
 func (t *taker) write(ctx context.Context, step func(give giver) error) error {
 	g, within := errgroup.WithContext(ctx)
 	g.SetLimit(writers)
@@ -223,7 +222,7 @@ func (t *taker) write(ctx context.Context, step func(give giver) error) error {
 	return err
 }
 
-// open begins a part, unless one is already open.
+// open creates a part, unless one is already open.
 func (t *taker) open(ctx context.Context) (err error) {
 	if t.part != nil {
 		return nil
@@ -235,7 +234,7 @@ func (t *taker) open(ctx context.Context) (err error) {
 	return err
 }
 
-// full passes on the part if it is large enough.
+// full passes on the part if it has become large enough.
 func (t *taker) full(ctx context.Context) error {
 	if len(t.waiting) < cmp.Or(t.o.Part, partJobs) && t.bytes < partBytes {
 		return nil
@@ -243,7 +242,7 @@ func (t *taker) full(ctx context.Context) error {
 	return t.give(ctx)
 }
 
-// give passes on the part, and removes its files.
+// give passes on the part, and then removes the part's files.
 func (t *taker) give(ctx context.Context) error {
 	if t.part != nil {
 		file, size, err := t.part.Export(ctx, false)
@@ -267,7 +266,7 @@ func (t *taker) give(ctx context.Context) error {
 	return nil
 }
 
-// drop removes the local files of a part.
+// drop removes the local files of the part.
 func (t *taker) drop() error {
 	var err error
 	if t.part != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
 
-// masked returns the text of a job without secrets, because OpenPAI didn't mask all secrets. A text that can't be parsed is left out, because masked
-// can't find its secrets.
+// masked returns the text of a job file with masked secrets, because OpenPAI didn't mask all secrets. If the text can't be parsed, masked can't find
+// the secrets, and returns "".
 func masked(text string) string {
 	out, err := protocol.MaskStored([]byte(text))
 	if err != nil {
@@ -20,8 +20,8 @@ func masked(text string) string {
 	return string(out)
 }
 
-// writtenRoles returns the names of roles as the user wrote them, by the names in the job's object. In these, OpenPAI kept only lowercase letters and
-// digits.
+// writtenRoles returns the names of roles as the user has written them. The keys are the names in the job's object, where OpenPAI kept only
+// lowercase letters and digits.
 func writtenRoles(config string) map[string]string {
 	var file struct {
 		TaskRoles map[string]yaml.Node `yaml:"taskRoles"`
@@ -41,20 +41,20 @@ func writtenRoles(config string) map[string]string {
 	return out
 }
 
-// claim describes the GPUs that each task of a role had.
+// claim describes the GPUs of each task of a role.
 type claim struct {
 	gpus          int32
 	model         string
 	opportunistic bool
 }
 
-// maxHeld is a number of GPUs that no machine has.
+// maxHeld is larger than the number of GPUs of any machine.
 const maxHeld = 1024
 
-// gpuResources are the resources that counted as GPUs of OpenPAI's tasks if HiveD didn't place them.
+// gpuResources lists the resources that count as the GPUs of a task if HiveD didn't place the task.
 var gpuResources = []string{"nvidia.com/gpu", "amd.com/gpu"}
 
-// claims returns the GPUs of a job's tasks by role. It is empty for a job without GPUs, even if HiveD allocated cells for its
+// claims returns the GPUs of a job's tasks, by role. The result is empty for a job without GPUs, even if HiveD allocated cells for the job's
 // processors.
 func claims(f *v1.Framework) map[string]claim {
 	out := map[string]claim{}
