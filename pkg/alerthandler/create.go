@@ -145,7 +145,7 @@ func nextStep(a *v1.Action) (name string, ok bool) {
 // follow creates the Action for the next step of a policy if the step of Action a has succeeded.
 func (h *Handler) follow(ctx context.Context, a *v1.Action, now time.Time) error {
 	next, ok := nextStep(a)
-	if !ok || h.clock.jumped() {
+	if !ok {
 		return nil
 	}
 	if _, known := h.actions.Get(next); known {
@@ -158,7 +158,10 @@ func (h *Handler) follow(ctx context.Context, a *v1.Action, now time.Time) error
 	if p != nil && at+1 >= len(p.Steps) {
 		return nil // this configuration didn't make it
 	}
-	late := now.Sub(a.Status.EndTime.Time) > followed
+	late := now.Sub(endOf(a)) > followed
+	if late && h.jumped {
+		return nil // the time may be wrong
+	}
 	if late || p == nil || p.DryRun && !a.Spec.DryRun {
 		return h.abandon(ctx, a, at+1, p, spec, now)
 	}
@@ -172,7 +175,7 @@ func (h *Handler) follow(ctx context.Context, a *v1.Action, now time.Time) error
 // administrators get a notice.
 func (h *Handler) abandon(ctx context.Context, a *v1.Action, at int, p *policy.Policy, spec v1.ActionSpec, now time.Time) error {
 	// A later step may already have been removed because it was old.
-	if a.Spec.DryRun || now.Sub(a.Status.EndTime.Time) > h.o.Policies.Keep.D() || !h.holds(a) || a.Status.EndTime.Time.Before(h.cordonedSince(a)) {
+	if a.Spec.DryRun || now.Sub(a.Status.EndTime.Time) > h.o.Policies.Keep.D() || !h.holds(a) || endOf(a).Before(h.cordonedSince(a)) {
 		return nil
 	}
 	spec.Do, spec.By = v1.OperationUncordon, a.Spec.By
@@ -185,6 +188,18 @@ func (h *Handler) abandon(ctx context.Context, a *v1.Action, at int, p *policy.P
 	}
 	_, err := h.makeStep(ctx, a.Labels[LabelIncident], at, true, spec, nil)
 	return err
+}
+
+// endOf returns the end of an Action, or its start or creation if that is later: the clock may have been behind at the end.
+func endOf(a *v1.Action) time.Time {
+	end := a.Status.EndTime.Time
+	if t := a.Status.StartTime; t != nil && t.After(end) {
+		end = t.Time
+	}
+	if a.CreationTimestamp.After(end) {
+		end = a.CreationTimestamp.Time
+	}
+	return end
 }
 
 // cordonedSince returns the time at which the machine of an Action was cordoned, or the zero time if the machine has no mark.

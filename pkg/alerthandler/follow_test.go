@@ -2,6 +2,7 @@ package alerthandler
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,6 +59,9 @@ func TestAMachineWhosePolicyEndsInBetween(t *testing.T) {
 		{"it was cordoned again for the alert since", nil, time.Minute, func(n *corev1.Node) {
 			n.Annotations[v1.MarkAnnotation] = `{"action":"broken-a-2-1","by":{"kind":"policy","name":"broken"},"at":"2026-11-30T09:00:30Z"}`
 		}, "", "", ""},
+		{"no handler ran for a day, and the clock was behind when the step ended", []policy.Policy{broken}, 24 * time.Hour, func(n *corev1.Node) {
+			n.Annotations[v1.MarkAnnotation] = `{"action":"broken-a-1-1","by":{"kind":"policy","name":"broken"},"at":"2026-11-30T09:00:30Z"}`
+		}, v1.OperationRestartMachine, v1.PhaseExpired, ""},
 		{"another machine has the name", nil, time.Minute, func(n *corev1.Node) { n.UID = "n4" }, "", "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -73,6 +77,10 @@ func TestAMachineWhosePolicyEndsInBetween(t *testing.T) {
 			a := &v1.Action{ObjectMeta: metav1.ObjectMeta{Name: "broken-a-1-1", Labels: map[string]string{LabelPolicy: "broken", LabelIncident: "a-1", LabelStep: "0"}},
 				Spec:   v1.ActionSpec{Do: v1.OperationDrain, Machine: &v1.Machine{Name: "node3", UID: "n3"}, By: v1.Requester{Kind: v1.ByPolicy, Name: "broken"}, Reason: "XID 79"},
 				Status: v1.ActionStatus{Phase: v1.PhaseSucceeded, EndTime: &at}}
+			if strings.Contains(c.name, "the clock was behind") {
+				began := metav1.NewTime(ended.Add(time.Minute))
+				a.Status.StartTime = &began
+			}
 			for range 2 {
 				require.NoError(t, h.follow(t.Context(), a, now))
 			}

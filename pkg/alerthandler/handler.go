@@ -14,7 +14,6 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -81,8 +80,8 @@ type Handler struct {
 	// notifier sends notices. It is nil if no channel is configured.
 	notifier *notify.Notifier
 	weekly   *weekly
-	clock    clock       // belongs to the goroutine that leads
-	jumped   atomic.Bool // of clock, for notifier
+	clock    clock
+	jumped   bool // whether clock had jumped at the beginning of the round; belongs to the goroutine that leads
 }
 
 // jobFacts holds the fields of a job's Framework that decisions need.

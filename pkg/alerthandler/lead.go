@@ -33,7 +33,8 @@ const (
 // Lead carries out Actions until ctx ends. Only the replica that holds the lease may call it.
 func (h *Handler) Lead(ctx context.Context) {
 	defer h.metrics.actions.Reset()
-	h.tries, h.clock = tries{}, clock{}
+	h.tries = tries{}
+	h.clock.begin()
 	var all sync.WaitGroup
 	defer all.Wait()
 	if h.notifier != nil {
@@ -63,8 +64,7 @@ func (h *Handler) round(ctx context.Context) time.Duration {
 	after := look
 	all := h.list()
 	now := h.o.Now()
-	h.clock.look(now)
-	h.jumped.Store(h.clock.jumped())
+	h.jumped = h.clock.look(now)
 	h.metrics.count(all)
 	for i, a := range all {
 		if a.Status.Phase.Final() {
@@ -131,7 +131,7 @@ func (h *Handler) advance(ctx context.Context, a *v1.Action, all []*v1.Action, n
 // facts collects the facts that the decision about an Action needs.
 func (h *Handler) facts(ctx context.Context, a *v1.Action, all []*v1.Action, now time.Time) (*step.Facts, error) {
 	f := &step.Facts{Refused: h.tries[a.UID].why, RefusedSince: h.tries[a.UID].since, DrainTimeout: h.o.Policies.DrainTimeout.D(), Unheard: unheard(a, now), Restarts: h.o.Policies.RestartMachines, Restarting: restarting(a, all), Restarted: restartedSince(a, all)}
-	f.Jumped = h.jumped.Load()
+	f.Jumped = h.jumped
 	f.Announced, f.Withdrawn = announced(a, all, now)
 	f.Notice = h.notice(a)
 	var err error

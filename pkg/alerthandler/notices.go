@@ -33,7 +33,7 @@ const (
 func (h *Handler) newNotifier() (*notify.Notifier, error) {
 	c := h.o.Notify
 	o := notify.Options{Config: c, World: h.world, Webhooks: map[string]notify.Channel{}, Store: &record{core: h.core, namespace: h.o.SystemNamespace},
-		Counters: h.metrics, Log: h.o.Log, Now: h.o.Now, Pause: h.o.Pause, Jumped: h.jumped.Load}
+		Counters: h.metrics, Log: h.o.Log, Now: h.o.Now, Pause: h.o.Pause, Jumped: func() bool { return h.clock.look(h.o.Now()) }}
 	if o.Pause == 0 {
 		o.Pause = pause
 	}
@@ -61,7 +61,7 @@ func (h *Handler) world() (*notify.World, error) {
 	if err := h.people.Fresh(); err != nil {
 		return nil, err // everyone would seem to have no address
 	}
-	w := &notify.World{Now: h.o.Now(), Actions: h.list(), Person: h.person, KeepTag: h.keepTag}
+	w := &notify.World{Now: h.o.Now(), Actions: h.list(), Person: h.person, KeepTag: h.keepTag, Opens: h.opens}
 	for _, j := range h.jobs.All() {
 		if j.news != nil {
 			w.Jobs = append(w.Jobs, *j.news)
@@ -109,6 +109,13 @@ func (o *ownWebhook) Open(ctx context.Context) (notify.Session, error) {
 		return nil, err
 	}
 	return c.Open(ctx)
+}
+
+func (h *Handler) opens(name string, from time.Time) time.Time {
+	if p := h.o.Policies.ByName(name); p != nil {
+		return p.Opens().Next(from)
+	}
+	return from
 }
 
 func (h *Handler) keepTag(name string) string {

@@ -2,6 +2,7 @@ package alerthandler
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,9 +30,10 @@ type kept struct {
 	holds func(*v1.Action) bool
 }
 
-// clock detects when the machine's clock is set.
+// clock detects when the machine's clock is set. Several goroutines use it.
 type clock struct {
-	at        time.Time // of the last round, by the machine's clock
+	mu        sync.Mutex
+	at        time.Time // of the last look, by the machine's clock
 	monotonic time.Time // the same, by a clock that can't be set
 	began     time.Time // when the handler began to lead, by the latter
 	set       time.Time // when the machine's clock was set, by the latter; zero if it wasn't
@@ -44,23 +46,33 @@ const (
 	settles = 30 * time.Minute
 )
 
-// look compares the machine's clock with the monotonic clock.
-func (c *clock) look(now time.Time) {
+// begin records that the handler begins to lead.
+func (c *clock) begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.began = time.Now()
+}
+
+// look compares the machine's clock with the monotonic clock. It reports whether the machine's clock was set less than settles ago. In that case, the time
+// may be wrong, or earlier times may have been wrong.
+func (c *clock) look(now time.Time) (jumped bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	monotonic, now := time.Now(), now.Round(0)
-	switch {
-	case c.monotonic.IsZero():
-		c.began = monotonic
-	case (now.Sub(c.at) - monotonic.Sub(c.monotonic)).Abs() > drift:
+	if !c.monotonic.IsZero() && (now.Sub(c.at)-monotonic.Sub(c.monotonic)).Abs() > drift {
 		c.set = monotonic
 	}
 	c.at, c.monotonic = now, monotonic
+	return !c.set.IsZero() && monotonic.Sub(c.set) < settles
 }
 
-// jumped reports whether the clock was set less than settles ago. In that case, the time may be wrong, or earlier times may have been wrong.
-func (c *clock) jumped() bool { return !c.set.IsZero() && c.monotonic.Sub(c.set) < settles }
-
 // steady reports whether the handler has been the leader for settles without a jump of the clock.
-func (c *clock) steady() bool { return !c.jumped() && c.monotonic.Sub(c.began) >= settles }
+func (c *clock) steady() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	monotonic := time.Now()
+	return monotonic.Sub(c.set) >= settles && monotonic.Sub(c.began) >= settles
+}
 
 // prune removes finished Actions that are older than the configured time, and the oldest finished Actions if there are too many.
 func (h *Handler) prune(ctx context.Context, all []*v1.Action, now time.Time) {

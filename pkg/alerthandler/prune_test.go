@@ -78,25 +78,26 @@ func TestActionsOfAlertsAreKeptUntilTheClockIsSteady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c clock
 		offset := time.Duration(0)
-		steady := func() bool {
-			c.look(time.Now().Round(0).Add(offset))
-			return c.steady()
-		}
-		require.False(t, steady(), "it has just begun")
-		require.False(t, c.jumped())
+		now := func() time.Time { return time.Now().Round(0).Add(offset) }
+		c.begin()
+		require.False(t, c.steady(), "it has just begun")
+		require.False(t, c.look(now()))
 		time.Sleep(settles)
-		require.True(t, steady())
+		require.True(t, c.steady())
 		offset = 240 * time.Hour
 		time.Sleep(time.Minute)
-		require.False(t, steady())
-		require.True(t, c.jumped())
+		require.True(t, c.look(now()))
+		require.True(t, c.look(now()))
 		time.Sleep(settles - time.Minute)
-		require.False(t, steady())
+		require.False(t, c.steady())
+		c.begin()
+		require.True(t, c.look(now()), "the next term")
 		offset = 0
-		require.False(t, steady())
+		require.True(t, c.look(now()))
 		time.Sleep(settles)
 		offset = 30 * time.Second
-		require.True(t, steady(), "it drifts")
+		require.False(t, c.look(now()), "it drifts")
+		require.True(t, c.steady())
 	})
 }
 

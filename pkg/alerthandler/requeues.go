@@ -54,7 +54,8 @@ const overdue = time.Minute
 // policy. If a person has canceled such an Action since this Action was created, withdrawn is the reason, because the notice to the owner was about
 // all alerts of the job.
 func announced(a *v1.Action, all []*v1.Action, now time.Time) (next *step.Announced, withdrawn string) {
-	if !a.Spec.Do.ForJobs() || a.Spec.By.Kind != v1.ByPolicy || a.Spec.DryRun || a.Status.NoticeTime != nil {
+	stop := a.Spec.Do == v1.OperationStopJob
+	if !a.Spec.Do.ForJobs() || a.Spec.By.Kind != v1.ByPolicy || a.Spec.DryRun || a.Status.NoticeTime != nil && !stop {
 		return nil, ""
 	}
 	for _, other := range restartsOf(a, all) {
@@ -63,9 +64,9 @@ func announced(a *v1.Action, all []*v1.Action, now time.Time) (next *step.Announ
 			continue
 		}
 		switch {
-		case s.Phase == v1.PhaseNoticed && now.Sub(s.ActTime.Time) < overdue && (next == nil || s.ActTime.Time.Before(next.At)):
+		case s.Phase == v1.PhaseNoticed && (now.Sub(s.ActTime.Time) < overdue || stop && unheard(other, now) == "") && (next == nil || s.ActTime.Time.Before(next.At)):
 			next = &step.Announced{Action: other.Name, At: s.ActTime.Time}
-		case s.Phase == v1.PhaseCanceled && other.Spec.Canceled != alertEnded && s.EndTime != nil && s.EndTime.After(a.CreationTimestamp.Time):
+		case s.Phase == v1.PhaseCanceled && other.Spec.Canceled != alertEnded && s.EndTime != nil && s.EndTime.After(a.CreationTimestamp.Time) && !s.EndTime.After(now):
 			withdrawn = "canceled with the action " + other.Name + ": " + other.Spec.Canceled
 		}
 	}

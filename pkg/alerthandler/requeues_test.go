@@ -239,10 +239,26 @@ func TestOneStopIsForAllAlertsOfAJob(t *testing.T) {
 	}
 	require.Equal(t, map[v1.Phase]int{v1.PhaseNoticed: 2, v1.PhasePending: 2}, round())
 	require.Equal(t, "it waits: the action broken-0-1-1 will stop ann/train at 2026-11-30T09:10:00Z", all[1].Status.Message)
+	now = now.Add(12 * time.Minute)
+	all[0].Status.Message, all[0].Status.ActTime = "it waits: the notice to the job's owner couldn't be sent yet", &metav1.Time{Time: now.Add(-2 * time.Minute)}
+	next, _ := announced(all[1], all, now)
+	require.Equal(t, "broken-0-1-1", next.Action, "it waits for its notice")
+	now = now.Add(-12 * time.Minute)
 	all[0].Spec.Canceled = alertEnded
 	require.Equal(t, map[v1.Phase]int{v1.PhaseCanceled: 1, v1.PhaseNoticed: 2, v1.PhasePending: 1}, round())
 	all[1].Spec.Canceled = "root1: it is mine"
 	now = now.Add(time.Minute)
 	round()
 	require.Equal(t, map[v1.Phase]int{v1.PhaseCanceled: 3, v1.PhaseNoticed: 1}, round(), "the other policy's isn't withdrawn")
+
+	canceled, noticed := all[0], all[1] // both were announced
+	at, later := metav1.NewTime(now.Add(-time.Hour)), metav1.NewTime(now.Add(time.Hour))
+	noticed.CreationTimestamp, noticed.Status = at, v1.ActionStatus{Phase: v1.PhaseNoticed, NoticeTime: &at, ActTime: &later}
+	ended := metav1.NewTime(now)
+	canceled.Spec.Canceled, canceled.Status = "root1: it is mine", v1.ActionStatus{Phase: v1.PhaseCanceled, NoticeTime: &at, ActTime: &later, EndTime: &ended}
+	_, why := announced(noticed, []*v1.Action{canceled, noticed}, now)
+	require.Contains(t, why, "it is mine")
+	ended = metav1.NewTime(now.Add(72 * time.Hour))
+	_, why = announced(noticed, []*v1.Action{canceled, noticed}, now)
+	require.Empty(t, why, "the clock was ahead at its end")
 }

@@ -79,8 +79,12 @@ func sameGPU(a, b *v1.Machine) bool {
 func alertBegan(a *v1.Action, all []*v1.Action) time.Time {
 	i, ok := policy.ParseIncident(a.Labels[LabelIncident])
 	p := policy.Policy{Name: a.Spec.By.Name}
+	first := ""
+	if ok {
+		first = p.ActionName(i.String(), 0)
+	}
 	for _, other := range all {
-		if ok && other.Name == p.ActionName(i.String(), 0) && incidentOf(other) != nil {
+		if ok && other.Name == first && incidentOf(other) != nil {
 			return other.CreationTimestamp.Time
 		}
 	}

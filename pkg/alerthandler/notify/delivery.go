@@ -41,7 +41,7 @@ func (n *Notifier) deliver(w *World, all []Notice) {
 		}
 		for i := range all {
 			if one := &all[i]; one.Before != "" && one.To.Person != "" {
-				out[one.Before] = out[one.Before].with(n.ledger, one, n.backoff["to "+one.To.Key()])
+				out[one.Before] = out[one.Before].with(n.ledger, one, n.refusals[one.key()])
 			}
 		}
 	}
@@ -51,7 +51,7 @@ func (n *Notifier) deliver(w *World, all []Notice) {
 }
 
 // with returns the delivery after adding the delivery of the notice to one receiver.
-func (d Delivery) with(l *Ledger, one *Notice, b *backoff) Delivery {
+func (d Delivery) with(l *Ledger, one *Notice, refusals int) Delivery {
 	e := l.Entries[one.key()]
 	switch at := time.Unix(e.Sent, 0); {
 	case e.Result == ResultSent:
@@ -60,8 +60,10 @@ func (d Delivery) with(l *Ledger, one *Notice, b *backoff) Delivery {
 		}
 	case !d.Sent.IsZero(), e.Result == ResultSkipped:
 	case one.To.Own: // its owner chooses whether the webhook works
-	case one.At.Unix() < l.Since: // notices were switched on later
-	case b != nil && b.refused >= mostRefused:
+	case e.Result == ResultLost:
+		d.Waits = true
+	case one.At.Unix() < l.Began: // notices were switched on later
+	case refusals >= mostRefused:
 	default:
 		d.Waits = true
 	}

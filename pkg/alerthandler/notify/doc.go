@@ -9,6 +9,7 @@ package notify
 import (
 	"context"
 	"errors"
+	"fmt"
 )
 
 // Message is a message in plain text. Its subject is a single line.
@@ -35,6 +36,8 @@ type Session interface {
 var (
 	// ErrRefused means that the server rejects this message. It may accept other messages.
 	ErrRefused = errors.New("the server refused the message")
+	// ErrAddress means that the server rejects the address for good. Such an error is also an ErrRefused.
+	ErrAddress = fmt.Errorf("%w: the address is refused", ErrRefused)
 	// ErrUnknown means that it isn't known whether the message has arrived.
 	ErrUnknown = errors.New("the server didn't answer; the message may have arrived")
 )

@@ -72,11 +72,13 @@ type Ledger struct {
 	// Configured holds the time at which each receiver was added to the configuration. A receiver gets no notices about earlier events. Configured
 	// is nil in a record of an older release.
 	Configured map[string]int64 `json:"configured"`
+	// Began is when the record began; 0 in a record of a former release.
+	Began int64 `json:"began,omitempty"`
 }
 
 // NewLedger returns an empty record that begins now, so that earlier events get no notices.
 func NewLedger(now time.Time) *Ledger {
-	return &Ledger{Since: now.Unix(), Of: map[string]int64{}, Entries: map[string]Entry{}, Mails: map[string][]int64{}}
+	return &Ledger{Since: now.Unix(), Began: now.Unix(), Of: map[string]int64{}, Entries: map[string]Entry{}, Mails: map[string][]int64{}}
 }
 
 // ParseLedger decodes a record that Marshal has encoded.

@@ -70,6 +70,8 @@ type World struct {
 	Weekly *Weekly
 	// KeepTag returns the tag that exempts a job from a policy, or "".
 	KeepTag func(policy string) string
+	// Opens returns the first time, from a time on, at which a policy begins its steps. Nil means at any time.
+	Opens func(policy string, from time.Time) time.Time
 	// requeues holds the Actions of policies that requeue a job, by the UID of the job, in the order of Actions.
 	requeues map[types.UID][]*v1.Action
 }
@@ -124,6 +126,15 @@ func (c *Config) Notices(w *World) (out []Notice) {
 	return append(out, c.weekly(w.Weekly)...)
 }
 
+// acts returns when an Action acts whose notice is sent now.
+func (w *World) acts(a *v1.Action) time.Time {
+	at := a.Acts(w.Now)
+	if w.Opens != nil && a.Status.ActTime != nil && at.After(a.Status.ActTime.Time) {
+		at = w.Opens(a.Spec.By.Name, at)
+	}
+	return at
+}
+
 // works reports whether an Action that has begun stops or requeues its job, or has done so. It returns false if the job finished before. j is nil
 // if the job was removed since.
 func works(a *v1.Action, j *Job) bool {
@@ -176,7 +187,7 @@ func (c *Config) event(a *v1.Action, w *World) (n Notice, ok bool) {
 	switch {
 	case s.Phase == v1.PhaseNoticed && s.NoticeTime != nil && s.ActTime != nil:
 		n = c.planned(a, w)
-		n.ID, n.At, n.Urgent, n.By, n.Before = id+"planned", s.NoticeTime.Time, true, a.Acts(w.Now), a.UID
+		n.ID, n.At, n.Urgent, n.By, n.Before = id+"planned", s.NoticeTime.Time, true, w.acts(a), a.UID
 		n.Keep = n.By.Add(rememberFor) // the result is only for those who got it
 	case acted(a) && a.Spec.Do == v1.OperationRequeueJob:
 		n = c.requeued(a, w)

@@ -78,6 +78,8 @@ type Notifier struct {
 	backoff map[string]*backoff // of channels and receivers
 	// pending holds the notices that wait to be sent, by their keys in the record.
 	pending map[string]Notice
+	// refusals counts how often a server has rejected the address of a pending notice for good.
+	refusals map[string]int
 	// next is the name of the person whose own webhook is served first in the next round.
 	next string
 
@@ -87,13 +89,13 @@ type Notifier struct {
 
 type backoff struct {
 	failures int
-	// refused counts how often a server has rejected the receiver.
-	refused int
-	until   time.Time
+	until    time.Time
 }
 
 // New returns a Notifier.
-func New(o Options) *Notifier { return &Notifier{o: o, backoff: map[string]*backoff{}} }
+func New(o Options) *Notifier {
+	return &Notifier{o: o, backoff: map[string]*backoff{}, refusals: map[string]int{}}
+}
 
 // Run sends notices until ctx ends. A value in touched means that the cluster has changed.
 func (n *Notifier) Run(ctx context.Context, touched <-chan struct{}) {
@@ -234,6 +236,7 @@ func (n *Notifier) settle(ctx context.Context, due []Notice) (out []Notice) {
 	for i := range out {
 		n.pending[out[i].key()] = out[i]
 	}
+	maps.DeleteFunc(n.refusals, func(key string, _ int) bool { _, pending := n.pending[key]; return !pending })
 	return out
 }
 
@@ -312,7 +315,7 @@ func (n *Notifier) channel(ctx context.Context, channel Channel, label, key stri
 	if channel == nil || n.waits(key) {
 		return false, nil
 	}
-	slices.SortStableFunc(list, func(a, b Batch) int { return cmp.Compare(n.failures(&a), n.failures(&b)) })
+	slices.SortStableFunc(list, func(a, b Batch) int { return cmp.Compare(max(n.failures(&a), known), max(n.failures(&b), known)) })
 	broken := 0
 	for {
 		ready := n.ready(list)
@@ -386,6 +389,10 @@ func (n *Notifier) send(ctx context.Context, s Session, label, channel string, p
 			continue
 		}
 		tried++
+		if i > 0 && n.waits("to "+b.To.Key()) { // a message before this one has failed
+			n.ledger.revert(b)
+			continue
+		}
 		err := s.Send(ctx, b.To.Address, n.o.Config.message(b))
 		if err == nil {
 			for k := range b.Notices {
@@ -402,6 +409,11 @@ func (n *Notifier) send(ctx context.Context, s Session, label, channel string, p
 		}
 		if !errors.Is(err, ErrRefused) {
 			lost = err
+		}
+		if errors.Is(err, ErrAddress) {
+			for k := range b.Notices {
+				n.refusals[b.Notices[k].key()]++
+			}
 		}
 		n.failed(ctx, label, "to "+b.To.Key(), err)
 	}
@@ -451,9 +463,6 @@ func (n *Notifier) failed(ctx context.Context, label, key string, err error) {
 		after = min(firstBackoff<<b.failures, lastBackoff)
 	}
 	b.failures++
-	if errors.Is(err, ErrRefused) {
-		b.refused++
-	}
 	b.until = n.o.Now().Add(after)
 	n.o.Counters.Failed(label)
 	n.o.Log.WarnContext(ctx, "a notice is sent later", "channel", label, "after", after, "error", err.Error())

@@ -108,6 +108,7 @@ func newScene(t *testing.T) *scene {
 		return p
 	}
 	s.world.KeepTag = func(string) string { return "keep" }
+	s.world.Opens = func(_ string, from time.Time) time.Time { return from }
 	s.replica().round() // the record begins
 	s.now = s.now.Add(time.Second)
 	return s
@@ -318,6 +319,8 @@ func TestANoticeAfterItsTime(t *testing.T) {
 	d, _ = r.n.Delivery(a.UID)
 	require.Equal(t, Delivery{Sent: s.now.Truncate(time.Second)}, Delivery{d.Waits, d.Sent.UTC()})
 	require.Equal(t, s.now.Add(4*time.Hour), a.Acts(s.now))
+	s.world.Opens = func(_ string, from time.Time) time.Time { return from.Add(16 * time.Hour) }
+	require.Equal(t, s.now.Add(20*time.Hour), (&World{Now: s.now, Opens: s.world.Opens}).acts(a), "the hours of the policy")
 
 	b := s.job(2, "nobody")
 	s.now = s.now.Add(time.Second)
@@ -361,6 +364,8 @@ func TestAReceiverThatBreaksTheConnection(t *testing.T) {
 	require.Empty(t, s.sent, "the server may be broken")
 	s.now = s.now.Add(firstBackoff)
 	r.round()
+	s.now = s.now.Add(2 * firstBackoff)
+	r.round()
 	require.Equal(t, []string{"carl@example.org: job carl/train2 will be stopped at 2026-11-30 12:00 UTC"}, s.sent)
 	for i, end := 3, s.now.Add(2*time.Hour); s.now.Before(end); i++ {
 		s.now = s.now.Add(10 * time.Minute)
@@ -385,7 +390,10 @@ func TestOnlyASentNoticeEndsTheWait(t *testing.T) {
 			s.config.SMTP.Host, s.config.PersonalWebhooks, s.breaks = "", true, map[string]bool{"~ann": true}
 			s.chosen["ann"] = &peoplev1.Notifications{Webhook: "generic"}
 		}, 5 * time.Hour, false},
-		"no such address": {func(s *scene) { s.answer = fmt.Errorf("%w: 550", ErrRefused) }, 5 * time.Hour, false},
+		"no such address":          {func(s *scene) { s.answer = fmt.Errorf("%w: 550", ErrAddress) }, 5 * time.Hour, false},
+		"no such address at first": {func(s *scene) { s.answer = fmt.Errorf("%w: 550", ErrAddress) }, 30 * time.Second, true},
+		"the disk is full":         {func(s *scene) { s.answer = fmt.Errorf("%w: 452", ErrRefused) }, 5 * time.Hour, true},
+		"no server for three days": {func(s *scene) { s.down = errors.New("away") }, 73 * time.Hour, true},
 	} {
 		s := newScene(t)
 		c.cause(s)
@@ -397,6 +405,23 @@ func TestOnlyASentNoticeEndsTheWait(t *testing.T) {
 		d, known := r.n.Delivery(a.UID)
 		require.True(t, known, name)
 		require.Equal(t, c.waits, d.Waits, name)
+	}
+}
+
+// One session with several messages to a receiver is one refusal of its address.
+func TestSeveralMessagesToARefusedAddress(t *testing.T) {
+	s := newScene(t)
+	s.answer = fmt.Errorf("%w: 550", ErrAddress)
+	var all []*v1.Action
+	for i := range 3 {
+		all = append(all, s.job(i, "ann"))
+	}
+	r := s.replica()
+	r.round()
+	require.Equal(t, 1, s.failures)
+	for _, a := range all {
+		d, _ := r.n.Delivery(a.UID)
+		require.True(t, d.Waits)
 	}
 }
 

@@ -57,7 +57,7 @@ func paragraphs(list ...string) string {
 
 // planned returns the notice that announces an operation, with the ways to prevent it.
 func (c *Config) planned(a *v1.Action, w *World) Notice {
-	when := at(a.Acts(w.Now))
+	when := at(w.acts(a))
 	if a.Spec.Job == nil {
 		return Notice{Subject: c.subject("%s of %s at %s", a.Spec.Do.Verb(), line(a.Spec.Target()), when), Text: paragraphs(
 			fmt.Sprintf("The %s of %s is planned for %s.", a.Spec.Do.Verb(), line(a.Spec.Target()), when),

@@ -196,8 +196,10 @@ func due(a *v1.Action, now time.Time) bool {
 // Action in its grace period takes a place in the hour that its notice names, and no place in earlier hours.
 type count struct {
 	now, at time.Time
-	n       int
-	first   time.Time // the first of those
+	// shift is how long the hours of the policy delay the Action. The count stays the same for that time.
+	shift time.Duration
+	n     int
+	first time.Time // the first of those
 }
 
 func (l Limits) newCount(a *v1.Action, now time.Time) *count {
@@ -208,7 +210,8 @@ func (l Limits) newCount(a *v1.Action, now time.Time) *count {
 	if at.Before(now) {
 		at = now
 	}
-	return &count{now: now, at: l.Hours.Next(at)}
+	next := l.Hours.Next(at)
+	return &count{now: now, at: next, shift: next.Sub(at)}
 }
 
 // add counts an Action if it acts within the hour, and reports whether it does.
@@ -238,5 +241,5 @@ func (c *count) wait(limit string) Limit {
 	if !c.first.IsZero() {
 		after = c.first.Add(window).Sub(c.at)
 	}
-	return Limit{Wait: "it waits: " + limit, After: max(after, time.Second)}
+	return Limit{Wait: "it waits: " + limit, After: max(after, c.shift, time.Second)}
 }

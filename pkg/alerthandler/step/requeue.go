@@ -45,13 +45,15 @@ func (d *decision) requeued() (string, bool) {
 // one place in the limits cover all alerts about a job. If a person cancels the announced Action, all waiting Actions are canceled.
 func (d *decision) joins() (Next, bool) {
 	spec := &d.a.Spec
-	if !spec.Do.ForJobs() || spec.By.Kind != v1.ByPolicy || spec.DryRun || d.status.NoticeTime != nil {
+	if !spec.Do.ForJobs() || spec.By.Kind != v1.ByPolicy || spec.DryRun {
 		return Next{}, false
 	}
 	first := d.f.Announced
 	switch {
 	case d.f.Withdrawn != "":
 		return d.end(v1.PhaseCanceled, d.f.Withdrawn), true
+	case d.status.NoticeTime != nil:
+		return Next{}, false
 	case d.f.Restarting != "":
 		return d.wait(v1.PhasePending, fmt.Sprintf("it waits: the action %s %s %s", d.f.Restarting, doing[spec.Do], spec.Target()), again), true
 	case first == nil || d.f.Hours.Next(d.now.Add(spec.Grace())).Before(first.At):

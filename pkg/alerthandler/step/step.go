@@ -78,7 +78,7 @@ func (d *decision) begin() Next {
 		return d.end(v1.PhaseRefused, problem)
 	case d.f.Forbidden != nil:
 		return d.end(v1.PhaseRefused, d.stuck(d.f.Forbidden.Error()))
-	case d.f.Jumped:
+	case d.f.Jumped && spec.By.Kind == v1.ByPolicy:
 		return d.pause("it waits: the clock of the handler's machine was set, and alerts are repeated first", time.Minute)
 	case d.passed(spec.NotAfter.Time) && !d.again():
 		return d.end(v1.PhaseExpired, d.stuck(d.expired()))
@@ -159,13 +159,17 @@ func (d *decision) again() bool {
 }
 
 // settles is how much later than its expiry such an Action may still act.
-const settles = 10 * time.Minute
+const settles = 45 * time.Minute
 
 // acts returns the time at which the Action acts if its notice was sent at the time sent.
 func (d *decision) acts(sent time.Time) time.Time {
 	noticed := *d.a
 	noticed.Status = d.status
-	return noticed.Acts(sent)
+	acts := noticed.Acts(sent)
+	if acts.After(d.status.ActTime.Time) {
+		acts = d.f.Hours.Next(acts)
+	}
+	return acts
 }
 
 // unnoticed returns the reason why a policy doesn't stop a job yet after the grace period: the owner didn't get the notice, or got it too late to

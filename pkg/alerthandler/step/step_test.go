@@ -249,7 +249,7 @@ func TestTheGraceThatBeginsAgainOutlastsTheExpiry(t *testing.T) {
 	a.Spec.NotAfter = metav1.NewTime(start.Add(90 * time.Minute))
 	a.Status = step.Decide(a, f, start).Status
 	f.Notice = &step.Notice{Sent: start.Add(70 * time.Minute)}
-	for after, want := range map[time.Duration]v1.Phase{100 * time.Minute: v1.PhaseNoticed, 130 * time.Minute: v1.PhaseActing, 141 * time.Minute: v1.PhaseExpired} {
+	for after, want := range map[time.Duration]v1.Phase{100 * time.Minute: v1.PhaseNoticed, 130 * time.Minute: v1.PhaseActing, 176 * time.Minute: v1.PhaseExpired} {
 		n := step.Decide(a, f, start.Add(after))
 		require.Equal(t, want, n.Status.Phase, n.Status.Message)
 		require.True(t, n.After == 0 || n.After > 10*time.Second || want == v1.PhaseActing, "%s", n.After)

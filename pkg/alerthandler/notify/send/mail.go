@@ -137,6 +137,8 @@ func (s *mailSession) Send(ctx context.Context, address string, m *notify.Messag
 		return nil
 	case !errors.As(err, &failed) || failed.Reason == mail.ErrConnCheck || failed.ErrorCode() == closing:
 		return plain(err)
+	case failed.Reason == mail.ErrSMTPRcptTo && failed.ErrorCode() >= 500:
+		return fmt.Errorf("%w: %w", notify.ErrAddress, plain(err))
 	case failed.ErrorCode() != 0:
 		return fmt.Errorf("%w: %w", notify.ErrRefused, plain(err))
 	case failed.Reason == mail.ErrSMTPDataClose:
