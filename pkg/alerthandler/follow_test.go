@@ -61,7 +61,7 @@ func TestAMachineWhosePolicyEndsInBetween(t *testing.T) {
 		}, "", "", ""},
 		{"no handler ran for a day, and the clock was behind when the step ended", []policy.Policy{broken}, 24 * time.Hour, func(n *corev1.Node) {
 			n.Annotations[v1.MarkAnnotation] = `{"action":"broken-a-1-1","by":{"kind":"policy","name":"broken"},"at":"2026-11-30T09:00:30Z"}`
-		}, v1.OperationRestartMachine, v1.PhaseExpired, ""},
+		}, v1.OperationRestartMachine, v1.PhaseExpired, "it wasn't begun until 2026-11-30T21:00:00Z, when it expired" + stays},
 		{"another machine has the name", nil, time.Minute, func(n *corev1.Node) { n.UID = "n4" }, "", "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

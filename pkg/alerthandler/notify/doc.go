@@ -36,7 +36,7 @@ type Session interface {
 var (
 	// ErrRefused means that the server rejects this message. It may accept other messages.
 	ErrRefused = errors.New("the server refused the message")
-	// ErrAddress means that the server rejects the address for good. Such an error is also an ErrRefused.
+	// ErrAddress means that the server permanently rejects the address. Such an error is also an ErrRefused.
 	ErrAddress = fmt.Errorf("%w: the address is refused", ErrRefused)
 	// ErrUnknown means that it isn't known whether the message has arrived.
 	ErrUnknown = errors.New("the server didn't answer; the message may have arrived")

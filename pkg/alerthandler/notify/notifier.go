@@ -78,7 +78,7 @@ type Notifier struct {
 	backoff map[string]*backoff // of channels and receivers
 	// pending holds the notices that wait to be sent, by their keys in the record.
 	pending map[string]Notice
-	// refusals counts how often a server has rejected the address of a pending notice for good.
+	// refusals counts how often a server has permanently rejected the address of a pending notice.
 	refusals map[string]int
 	// next is the name of the person whose own webhook is served first in the next round.
 	next string

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// AnnotationRequeues, on a Framework, is a JSON list of the attempts that pai-alert-handler has requested. The patch that requests an attempt
+// AnnotationRequeues is, on a Framework, a JSON list of the attempts that pai-alert-handler has requested. The patch that requests an attempt
 // also adds it to the list, so that a restarted handler finds the requests that it made before it was killed.
 const AnnotationRequeues = "paictl.openpai.org/requeues"
 

@@ -1,3 +1,4 @@
+// Package watch keeps the objects of one kind in the state that the API server has.
 // In: a list and a watch of client-go, and the part of an object to keep. Out: these parts, typed, by key; each change; whether the parts are
 // current. An object that can't be read is left out and doesn't affect other objects.
 //
