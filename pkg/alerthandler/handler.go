@@ -57,6 +57,8 @@ type Options struct {
 	Log   *slog.Logger
 	// Now returns the current time; nil means time.Now.
 	Now func() time.Time
+	// Elapsed is a clock that can't be set; nil means the program's.
+	Elapsed func() time.Time
 }
 
 // Handler watches jobs, machines, people and Actions, and acts on Actions.
@@ -127,6 +129,7 @@ func New(o Options) (*Handler, error) {
 		return nil, err
 	}
 	h := &Handler{o: o, core: core, objects: objects, people: directory, touched: make(chan struct{}, 1), news: make(chan struct{}, 1), metrics: newMetrics()}
+	h.clock.source = o.Elapsed
 	h.jobs = watch.New(watch.Options[*jobv1.Framework, *jobFacts]{Name: "jobs", Source: frameworks.Source(), Keep: keepJob, Changed: wakes[*jobFacts](h), Log: o.Log})
 	h.nodes = watch.New(watch.Options[*corev1.Node, *corev1.Node]{Name: "nodes", Source: watch.From(core.CoreV1().Nodes(), metav1.ListOptions{}), Keep: keepNode, Changed: wakes[*corev1.Node](h), Log: o.Log})
 	h.actions = watch.New(watch.Options[*unstructured.Unstructured, *v1.Action]{Name: "actions", Source: watch.From(watching.Resource(v1.Actions), metav1.ListOptions{}),

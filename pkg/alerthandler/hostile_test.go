@@ -204,8 +204,9 @@ policies:
 // clocked starts a handler whose clock the test can set ahead. touch makes the handler check its Actions again.
 func (w *world) clocked(c *policy.Config) (h *alerthandler.Handler, ahead *atomic.Int64, touch func(node string)) {
 	ahead = &atomic.Int64{}
+	now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	h, err := alerthandler.New(alerthandler.Options{Config: w.Config, JobNamespace: kube.JobNamespace, Policies: c, Log: slog.New(slog.NewTextHandler(w.t.Output(), nil)),
-		Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
+		Now: now, Elapsed: now}) // the time passes; the clock isn't set
 	require.NoError(w.t, err)
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan struct{}, 2)

@@ -32,6 +32,7 @@ type kept struct {
 
 // clock detects when the machine's clock is set. Several goroutines use it.
 type clock struct {
+	source    func() time.Time // a clock that can't be set; nil means the program's
 	mu        sync.Mutex
 	at        time.Time // of the last look, by the machine's clock
 	monotonic time.Time // the same, by a clock that can't be set
@@ -46,11 +47,18 @@ const (
 	settles = 30 * time.Minute
 )
 
+func (c *clock) elapsed() time.Time {
+	if c.source == nil {
+		return time.Now()
+	}
+	return c.source()
+}
+
 // begin records that the handler begins to lead.
 func (c *clock) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.began = time.Now()
+	c.began = c.elapsed()
 }
 
 // look compares the machine's clock with the monotonic clock. It reports whether the machine's clock was set less than settles ago. In that case, the time
@@ -58,7 +66,7 @@ func (c *clock) begin() {
 func (c *clock) look(now time.Time) (jumped bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	monotonic, now := time.Now(), now.Round(0)
+	monotonic, now := c.elapsed(), now.Round(0)
 	if !c.monotonic.IsZero() && (now.Sub(c.at)-monotonic.Sub(c.monotonic)).Abs() > drift {
 		c.set = monotonic
 	}
@@ -70,7 +78,7 @@ func (c *clock) look(now time.Time) (jumped bool) {
 func (c *clock) steady() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	monotonic := time.Now()
+	monotonic := c.elapsed()
 	return monotonic.Sub(c.set) >= settles && monotonic.Sub(c.began) >= settles
 }
 
