@@ -116,7 +116,7 @@ func TestSIGTERMToTheContainerReachesItsProgram(t *testing.T) {
 	_, err = out.Read(line)
 	require.NoError(t, err)
 	assert.Equal(t, "ready\n", string(line))
-	// The signal is sent from outside the namespace, as by the container runtime. The only child of unshare is PID 1.
+	// The test sends the signal from outside the PID namespace, as a container runtime does. The only child of unshare is PID 1.
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", cmd.Process.Pid, cmd.Process.Pid))
 	require.NoError(t, err)
 	var pid int

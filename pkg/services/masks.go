@@ -17,7 +17,7 @@ const shortestMask = 4
 // masks replaces known secrets in text from other programs, such as the last lines of a container's log or a response of the API server.
 type masks struct{ replacer *strings.Replacer }
 
-// newMasks returns masks for the secrets of a configuration and of its services. The functions more can add further secrets.
+// newMasks returns masks for the secrets of a configuration and of its services. Each function in more can add further secrets.
 func newMasks(c *config.Cluster, all []*catalogue.Service, more ...func(add func(secret.String))) *masks {
 	var secrets []string
 	add := func(s secret.String) {

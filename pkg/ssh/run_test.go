@@ -428,7 +428,7 @@ func TestErrorsKeepTheirCause(t *testing.T) {
 	assert.Empty(t, s.Execs(), "nothing begins that nobody waits for")
 }
 
-// limited is a writer that fails after most bytes.
+// limited is a writer that accepts at most `most` bytes, and then fails.
 type limited struct {
 	bytes.Buffer
 	most int

@@ -17,7 +17,7 @@ type Share struct {
 type Occupied struct{ GPUs, Nodes int }
 
 // Ideal replays a trace for a scheduler that moves, stops and resumes opportunistic jobs at any moment without a cost. Jobs of a node or more run on
-// idle nodes, the largest job first. Smaller jobs run on all other idle GPUs. If Steady is set, only moves have no cost: jobs start in order of
+// idle nodes, the largest job first. Smaller jobs can use any of the remaining idle GPUs. If Steady is set, only moves have no cost: jobs start in order of
 // arrival as soon as they fit, and run until they finish or until guaranteed jobs take their nodes, from the youngest job first.
 //
 // The guaranteed jobs either keep the placement of another scheduler, or are placed ideally, too: the jobs of each virtual cluster use its share in

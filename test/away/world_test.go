@@ -100,7 +100,7 @@ func (w *world) watched() bool {
 	return w.after != nil
 }
 
-// on sets the functions that are called for requests of the server. A nil function isn't called.
+// on sets the functions that are called before and after each request of pai-server to the API server. A nil function isn't called.
 func (w *world) on(before, after func(*http.Request)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

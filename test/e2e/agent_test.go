@@ -212,7 +212,7 @@ spec:
   resourceClaims: [{name: gpus, resourceClaimName: slow}]
 `
 
-// apply creates objects in the namespace default.
+// apply runs "kubectl apply" on the first host.
 func (a *agents) apply(text string) {
 	a.t.Helper()
 	a.on(a.names[0], "KUBECONFIG=/etc/kubernetes/admin.conf kubectl apply -f - 2>&1 <<'END'\n"+text+"\nEND\n")

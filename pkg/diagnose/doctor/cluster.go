@@ -169,7 +169,7 @@ func (c *Cluster) machines() []*machine {
 	return out
 }
 
-// machine is a machine that responded, with the rows of its output.
+// machine is a machine that responded to the query, with its response. rows holds the rows of the response for the doctor.
 type machine struct {
 	*engine.Node
 	*cluster.Looked

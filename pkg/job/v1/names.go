@@ -45,8 +45,8 @@ const (
 	AnnotationExpired = "paictl.openpai.org/expired"
 	// AnnotationStopped says in one sentence why a person or program other than the owner stopped the job.
 	AnnotationStopped = "paictl.openpai.org/stopped-because"
-	// AnnotationCode is the SHA-256 of the code folder that was submitted with the job. The archive keeps the folder for as long as it keeps the
-	// job.
+	// AnnotationCode is the SHA-256 of the packed code folder that was submitted with the job. The job archive keeps the folder for as long as it
+	// keeps the job.
 	AnnotationCode = "paictl.openpai.org/code"
 	// AnnotationSubmission is the key of the submission that made the job. A submission that is repeated because its response was lost has the
 	// same key.

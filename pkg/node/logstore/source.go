@@ -46,7 +46,7 @@ func openPlain(path string) (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
-// errEmpty is the error for a file without a complete first line.
+// errEmpty is the error for a file that doesn't contain the complete time of its first line yet.
 var errEmpty = errors.New("the file has no line yet")
 
 // openSource opens a file of a log and reads its first line to identify it.

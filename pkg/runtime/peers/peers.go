@@ -2,7 +2,7 @@
 // their ports. In: addresses. Out: the message, small enough that a thousand tasks may get it at once.
 package peers
 
-// Peers is the content of the message. It is published once per attempt, so that each task gets only one message.
+// Peers is the content of the message. The controller publishes one message per attempt, with the addresses of all tasks.
 type Peers struct {
 	// Attempt is the number of the Framework's attempt. Tasks of other attempts ignore the message.
 	Attempt int32

@@ -243,7 +243,7 @@ func TestASingleNodeLiesInARackWhereverItIs(t *testing.T) {
 }
 
 func TestNodesOfOneGangThatNoRowCanGiveAloneComeFromSeveral(t *testing.T) {
-	// The virtual cluster C owns two of the three idle racks, so the four nodes can't come from the idle row.
+	// The virtual cluster C owns two racks. Four nodes from the empty row would leave only one whole rack for C, so the nodes must come from both rows.
 	c := Config{Types: []Type{{"NODE", "GPU", 2, true}, {"RACK", "NODE", 3, false}, {"ROW", "RACK", 2, false}},
 		Physical: []Physical{{Type: "ROW"}, {Type: "ROW"}}, VirtualClusters: []VirtualCluster{
 			{Name: "A", Cells: []Virtual{{"ROW.NODE", 5}}}, {Name: "C", Cells: []Virtual{{"ROW.RACK", 2}}}}}

@@ -22,7 +22,7 @@ type Type struct {
 	Node bool
 }
 
-// Physical is a physical cell. Below the top, Type, Address and Children may be left out, as in HiveD's configuration. Address contains only the last
+// Physical describes a physical cell in the configuration, with the cells that it contains. Below the top, Type, Address and Children may be left out, as in HiveD's configuration. Address contains only the last
 // component of the address.
 type Physical struct {
 	Type     string

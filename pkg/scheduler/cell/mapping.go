@@ -339,7 +339,7 @@ func (m *mapper) root(v *vcell, p *pcell) bool {
 	return true
 }
 
-// upperRoot maps a preassigned cell above the node level. It prefers the cell with the most idle nodes among the wanted nodes, and then the cell with
+// upperRoot maps a preassigned cell whose level is above the node level to a physical cell. It prefers the cell with the most idle nodes among the wanted nodes, and then the cell with
 // the fewest opportunistic gangs.
 func (m *mapper) upperRoot(v *vcell) bool {
 	want := (v.need + m.leaves[m.node] - 1) / m.leaves[m.node]

@@ -108,7 +108,7 @@ func newGangs(q *api.OutlookQuery) ([]*newGang, error) {
 	return out, nil
 }
 
-// outlook tries each gang, and until the given time more than one gang of a kind. If there are many kinds, it may return a timeout error.
+// outlook tries each gang, and until the given time more than one gang of a kind. If there are more than fewKinds gangs, and trying them takes too long, it returns a bad request error.
 func (s *state) outlook(gangs []*newGang, until time.Time) (*api.Outlook, error) {
 	out := &api.Outlook{Gangs: make([]api.NewGang, len(gangs))}
 	t := s.core.Trial()

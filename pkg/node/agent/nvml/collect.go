@@ -24,7 +24,7 @@ import (
 // waitForEvents is how long one call to NVML waits for an error, in milliseconds. The program may take that long to stop.
 const waitForEvents = 500
 
-// Collector reads GPUs with one NVML library.
+// Collector reads the state and the measurements of GPUs with an NVML library.
 type Collector struct {
 	lib    nvml.Interface
 	events nvml.EventSet

@@ -8,7 +8,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// hostPIDs is Linux's constant name for the machine's initial PID namespace.
+// hostPIDs is the target of the link /proc/self/ns/pid in the machine's initial PID namespace. It is the same on every Linux machine.
 const hostPIDs = "pid:[4026531836]"
 
 // seesProcesses reports whether this program sees all processes of the machine. If a program runs in the PID namespace of a container, the driver

@@ -70,7 +70,7 @@ func doing(c *api.Change) string {
 	return "runs on " + c.Held()
 }
 
-// podsInside adds the jobs whose pods name a virtual cluster to out.
+// podsInside finds the unfinished pods with the label of a virtual cluster, and adds their jobs to out.
 func (c *Changer) podsInside(ctx context.Context, vc string, out inside) error {
 	list, err := c.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: v1.LabelVC + "=" + vc})
 	if err != nil {
