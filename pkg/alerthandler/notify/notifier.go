@@ -320,7 +320,7 @@ func (n *Notifier) channel(ctx context.Context, channel Channel, label, key stri
 	for {
 		ready := n.ready(list)
 		if len(ready) == 0 || ctx.Err() != nil {
-			return false, nil
+			return false, nil //nolint:nilerr // the term ends
 		}
 		if !n.o.Now().Before(end) {
 			return true, nil
@@ -329,7 +329,7 @@ func (n *Notifier) channel(ctx context.Context, channel Channel, label, key stri
 		session, err := channel.Open(ctx)
 		if err != nil {
 			n.failed(ctx, label, key, err)
-			return false, nil //nolint:nilerr // the channel is retried
+			return false, nil
 		}
 		sent, lost, err := n.send(ctx, session, label, key, part, end)
 		session.Close()

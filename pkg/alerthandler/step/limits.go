@@ -183,7 +183,7 @@ func (l Limits) machines(a *v1.Action, all []*v1.Action, m Machines, now time.Ti
 // counts reports whether another Action uses up the limits: an Action of a policy that has had an effect or is about to have one.
 func (l Limits) counts(a, other *v1.Action, now time.Time) bool {
 	return other.Name != a.Name && other.Spec.By.Kind == v1.ByPolicy && !other.Spec.DryRun &&
-		(other.Begun() || other.Status.Phase == v1.PhaseNoticed && !due(a, now) && !(due(other, now) && l.Waits != nil && l.Waits(other)))
+		(other.Begun() || other.Status.Phase == v1.PhaseNoticed && !due(a, now) && (!due(other, now) || l.Waits == nil || !l.Waits(other)))
 }
 
 // due reports whether the grace period of an Action has ended. Since its notice, the Action has had its place among the other Actions in their
