@@ -87,7 +87,7 @@ func (r *relay) pass(in net.Conn) {
 	r.mu.Unlock()
 }
 
-// cut closes all connections, and makes the relay reject new connections.
+// cut closes all connections. After that, the relay rejects new connections.
 func (r *relay) cut() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,7 +97,6 @@ func (r *relay) cut() {
 	}
 }
 
-// begun is a running program.
 type begun struct {
 	address string
 	said    *output.Buffer
@@ -205,7 +204,8 @@ func TestItGoesOnWhenTheAPIServerComesBackAndEndsOnlyIfItLed(t *testing.T) {
 	}
 	r.start()
 	require.NoError(t, leases.Delete(t.Context(), api.Lease, metav1.DeleteOptions{}))
-	// The cache may be behind the API server. If the response to the program's request for a lease is lost, the program doesn't hold the lease.
+	// If the response to the program's lease request is lost, the program doesn't hold the lease. The API server
+	// already stores that lease.
 	eventually(t, "it leads", func() bool {
 		_, metrics := b.get(t, "/metrics")
 		return strings.Contains(metrics, "\npai_controller_leader 1\n")
@@ -220,10 +220,10 @@ func TestItGoesOnWhenTheAPIServerComesBackAndEndsOnlyIfItLed(t *testing.T) {
 	}
 }
 
-// renewal is longer than the leading replica may be without the API server before it stops leading.
+// renewal is longer than a leading replica keeps its lease while the API server is unavailable.
 const renewal = 12 * time.Second
 
-// by writes a copy of a kubeconfig in which the server has another address, and returns the path of the copy.
+// by writes a copy of a kubeconfig with a different server address. It returns the path of the copy.
 func by(t *testing.T, kubeconfig, address string) string {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(kubeconfig)

@@ -19,7 +19,6 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// options holds the arguments of the program.
 type options struct {
 	listen, codeListen    string
 	kubeconfig            string
@@ -72,7 +71,7 @@ func parse(args []string, out io.Writer) (*options, error) {
 	return o, o.complete()
 }
 
-// complete checks the arguments, and sets the defaults that depend on the environment of the program.
+// complete checks the options and sets the defaults that depend on environment variables.
 func (o *options) complete() error {
 	_, port, err := net.SplitHostPort(o.listen)
 	if err != nil {
@@ -106,7 +105,6 @@ func (o *options) complete() error {
 	return nil
 }
 
-// config returns the configuration of clients of the API server.
 func (o *options) config() (*rest.Config, error) {
 	if o.kubeconfig == "" {
 		return rest.InClusterConfig()
@@ -114,7 +112,7 @@ func (o *options) config() (*rest.Config, error) {
 	return clientcmd.BuildConfigFromFlags("", o.kubeconfig)
 }
 
-// archive returns the options of the archive. The DSN is read from a file, because it contains a password.
+// archive returns the options of the archive. It reads the DSN from a file, because the DSN contains a password.
 func (o *options) archive() (archive.Options, error) {
 	if o.dsnFile == "" {
 		return archive.Options{Path: o.database, CodeLimit: o.codeBytes, CodeLimitPerUser: o.userBytes}, nil

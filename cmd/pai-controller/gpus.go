@@ -24,7 +24,7 @@ import (
 
 const (
 	measurers = "app.kubernetes.io/name in (agent, dcgm-exporter)"
-	// portMetrics is the name of the port at which the pods serve their metrics.
+	// portMetrics is the name of the container port that serves metrics.
 	portMetrics   = "metrics"
 	measureTime   = 5 * time.Second
 	measuredBytes = 4 << 20
@@ -41,7 +41,7 @@ func newGPUs(pods typed.PodInterface, accessFile string) *gpus {
 	return &gpus{pods, accessFile, &http.Client{Timeout: measureTime, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
-// Of implements server.GPUs. It returns the measurements of the GPUs of a node.
+// Of implements server.GPUs. It returns the GPUs of a node with their current measurements.
 func (g *gpus) Of(ctx context.Context, node string) ([]api.GPU, error) {
 	address, err := g.address(ctx, node)
 	if err != nil {
@@ -95,7 +95,7 @@ var (
 	label  = regexp.MustCompile(`([A-Za-z_]+)="([^"\\]*)"`)
 )
 
-// readGPUs parses the metrics whose values api.GPU contains, and returns the GPUs.
+// readGPUs parses metrics in the text format of Prometheus. It ignores metrics that api.GPU doesn't contain.
 func readGPUs(r io.Reader) ([]api.GPU, error) {
 	out, at := []api.GPU{}, map[string]int{}
 	lines := bufio.NewScanner(r)

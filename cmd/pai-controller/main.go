@@ -1,4 +1,4 @@
-// Command pai-controller runs jobs, and keeps the data of jobs after they have finished.
+// Command pai-controller runs jobs and keeps the data of finished jobs.
 package main
 
 import (
@@ -18,8 +18,8 @@ import (
 )
 
 func main() {
-	// With thousands of jobs, much of the memory would be garbage. More frequent collections cost some processor time, but save a fifth of the
-	// memory.
+	// With thousands of jobs, much of the memory would be garbage. More frequent collections use slightly more
+	// processor time and save a fifth of the memory.
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(50)
 	}
@@ -45,7 +45,7 @@ func program(ctx context.Context, args []string) error {
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-	// The libraries must log in the same format. Their loggers are global, so they are set before anything is logged.
+	// The loggers of the libraries are global, so they must be set before the first log message.
 	klog.SetSlogLogger(log)
 	ctrllog.SetLogger(logr.FromSlogHandler(log.Handler()))
 	return run(ctx, o, log)

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// newRegistry returns a registry with the metrics of the process. The parts of the program add their own metrics.
+// newRegistry returns a registry with the metrics of the process.
 func newRegistry() *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
@@ -36,32 +36,32 @@ func tellLeader(r prometheus.Registerer, leads func() bool) {
 	}))
 }
 
-// tellBroken adds a metric with the number of damaged archives. The archive in use isn't counted.
+// tellBroken adds a metric with the number of damaged archives. It doesn't count the current archive.
 func tellBroken(r prometheus.Registerer, place archive.Options) {
 	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "pai_archive_broken_files", Help: "Archives that were damaged and put aside, and that are still there.",
 	}, func() float64 { return float64(len(place.Broken())) }))
 }
 
-// tellUsage adds metrics about GPUs and their holders, and about GPU time. Both come from the archive, so a restart doesn't change them. Replicas
-// share one archive, so only the leading replica has these metrics.
+// tellUsage adds metrics about the holders of GPUs and about GPU time. The values come from the archive, so a restart
+// doesn't reset them. All replicas share the archive, so only the leading replica exports these metrics.
 func tellUsage(r prometheus.Registerer, store archive.Store, leads func() bool, log *slog.Logger) {
 	r.MustRegister(&usage{store: store, leads: leads, log: log, now: time.Now})
 }
 
 const (
-	// usageFresh is how long a result from the archive is cached.
+	// usageFresh is how long a result of a query to the archive is cached.
 	usageFresh = 20 * time.Second
 	usageTime  = 5 * time.Second
 )
 
 var (
-	// The label isn't named pod, because Prometheus would replace the label pod with the name of the controller's own pod.
+	// The label isn't named pod, because Prometheus sets that label to the name of the controller's pod.
 	descTaskGPUs = prometheus.NewDesc("pai_task_gpus", "GPUs that a task holds.", []string{"task_pod", "job_name", "user", "vc", "type", "opportunistic"}, nil)
 	descGPUTime  = prometheus.NewDesc("pai_gpu_seconds_total", "GPU time since midnight, UTC: eight GPUs held for a minute are 480 seconds.", []string{"user", "vc", "type", "opportunistic"}, nil)
 )
 
-// usage is the collector of the metrics that tellUsage adds.
+// usage collects the metrics that tellUsage adds.
 type usage struct {
 	store archive.Store
 	leads func() bool
@@ -77,7 +77,8 @@ type usage struct {
 // Describe implements prometheus.Collector.
 func (u *usage) Describe(out chan<- *prometheus.Desc) { out <- descTaskGPUs; out <- descGPUTime }
 
-// Collect implements prometheus.Collector. If the archive doesn't respond, it returns no metrics, because another metric shows that failure.
+// Collect implements prometheus.Collector. If the archive doesn't respond, it returns no metrics, because another
+// metric reports that failure.
 func (u *usage) Collect(out chan<- prometheus.Metric) {
 	if !u.leads() {
 		return

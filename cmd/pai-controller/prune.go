@@ -18,12 +18,12 @@ const (
 	pruneInterval = time.Hour
 	copyDelay     = time.Minute
 	copyInterval  = 24*time.Hour - pruneInterval/2
-	// page is the number of Frameworks that are listed at a time.
+	// page is the number of Frameworks in one page of a list request.
 	page = 500
 )
 
-// prune periodically removes old data and unused code from the archive, and copies the archive once a day. It does this only while this replica
-// leads.
+// prune periodically removes old data and unused code from the archive. It also copies the archive once a day. It does
+// nothing while another replica leads.
 func prune(ctx context.Context, o *options, config *rest.Config, store archive.Store, leads func() bool, log *slog.Logger) error {
 	client, err := metadata.NewForConfig(config)
 	if err != nil {
@@ -59,7 +59,7 @@ func copyDue(ctx context.Context, store archive.Store, log *slog.Logger) {
 	}
 }
 
-// copyOnce copies the archive if the last copy is older than a day.
+// copyOnce copies the archive if the last copy is more than a day old.
 func copyOnce(ctx context.Context, store archive.Store, now time.Time) error {
 	if now.Sub(store.Copied()) < copyInterval {
 		return nil

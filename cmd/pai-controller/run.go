@@ -21,9 +21,9 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// run runs all parts of the program until the context ends or one of the parts fails. Then it stops the other parts and returns, and the kubelet
-// restarts the program. If the API server is unavailable, run waits. Only the leading replica exits in that case, because another replica may take
-// over.
+// run runs all parts of the program until the context ends or one part fails. Then it stops the other parts and
+// returns, and the kubelet restarts the program. If the API server is unavailable, run waits. Only the leading replica
+// exits in that case, because another replica may take over.
 func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -80,7 +80,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 		Store: watched, Peers: server.Peers{Board: board, Key: key, Leads: c.Leads}, Ready: ready(tokens, c.Filled, answers(watched)), Metrics: registry, MetricsAccess: o.accessFile, Token: own.Value, AuditToken: auditToken.Value,
 		Logs: logs, Use: logs, GPUs: newGPUs(pods, o.accessFile), Jobs: c, Imported: c.LookForGone, Log: log,
 	})
-	// readTokens isn't one of the parts below, because the other parts must continue when it has finished.
+	// readTokens isn't in the list below, because together would stop the program as soon as readTokens returns.
 	go readTokens(ctx, log, tokens)
 	tellLeader(registry, c.Leads)
 	tellBroken(registry, place)
@@ -93,7 +93,8 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 		func(ctx context.Context) error { return failed(ctx, watched) })
 }
 
-// answers returns a check whether the archive is available. Without the archive, no job can finish and no request can succeed.
+// answers returns a function that checks whether the archive is available. Without the archive, jobs can't finish and
+// requests fail.
 func answers(store archive.Store) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := store.Jobs(ctx, api.JobQuery{Limit: 1})
@@ -101,7 +102,7 @@ func answers(store archive.Store) func(context.Context) error {
 	}
 }
 
-// failed waits until the archive fails permanently, and returns the error.
+// failed blocks until the archive fails permanently, and returns the error.
 func failed(ctx context.Context, store archive.Store) error {
 	select {
 	case <-ctx.Done():
@@ -111,7 +112,8 @@ func failed(ctx context.Context, store archive.Store) error {
 	}
 }
 
-// together runs parts until one of them returns. Then it stops the other parts, and returns the error of the first.
+// together runs functions until one of them returns. Then it stops the other functions and returns the error of the
+// first.
 func together(ctx context.Context, parts ...func(context.Context) error) error {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -37,7 +37,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// libraries collects the log of the libraries in all tests.
+// libraries collects the log messages of the libraries in all tests.
 var libraries = &output.Buffer{}
 
 func TestMain(m *testing.M) {
@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	os.Exit(kubetest.Wrap(m).Run())
 }
 
-// installed returns a cluster with the objects that the chart contains, but without the chart's pods.
+// installed returns a cluster with the objects that the chart contains, except for the chart's pods.
 func installed(t *testing.T) (client.Client, *kube.Cluster) {
 	t.Helper()
 	tier.More(t, "an API server with nodes")
@@ -106,7 +106,8 @@ func asService(t *testing.T, cluster *kube.Cluster) string {
 	return file
 }
 
-// The program has exactly the rights that the chart grants. With these rights, it runs a job from its submission to the archive.
+// The program has exactly the permissions that the chart grants. With these permissions, it must run a job from
+// submission to archive.
 func TestAJobRunsWithTheRightsOfTheChart(t *testing.T) {
 	c, cluster := installed(t)
 	o, err := parse([]string{
@@ -158,7 +159,8 @@ func TestAJobRunsWithTheRightsOfTheChart(t *testing.T) {
 	assert.Len(t, d.Attempts[0].Tasks, 2)
 }
 
-// twoTasks returns a job with two tasks that need each other's addresses. Such a job gets a service, an account and a role.
+// twoTasks returns a job with two tasks that need each other's addresses. The controller creates a service, a service
+// account and a role for such a job.
 func twoTasks() *v1.Framework {
 	name := v1.ObjectName("alice", fmt.Sprint("job", time.Now().UnixNano()))
 	return &v1.Framework{
@@ -173,7 +175,7 @@ func twoTasks() *v1.Framework {
 	}
 }
 
-// succeed ends a pod successfully, as its kubelet does.
+// succeed marks a pod as succeeded, as a kubelet does.
 func succeed(t *testing.T, c client.Client, name string) {
 	t.Helper()
 	eventually(t, name+" runs and ends", func() bool {

@@ -14,8 +14,9 @@ import (
 	"github.com/openpai/paictl/pkg/job/api"
 )
 
-// token is the token for the controller's API, or for the API of the agents that store logs. It is in a Secret, which is created only once, so that
-// all replicas have the same token. Users who may read the Secret may use the API.
+// token is the token for the controller's API, or for the API of the agents that store logs. The token is stored in a
+// Secret that only one replica creates, so all replicas have the same token. Users who may read the Secret may use the
+// API.
 type token struct {
 	secrets typed.SecretInterface
 	name    string
@@ -34,7 +35,7 @@ func (t *token) Value() string {
 	return ""
 }
 
-// read reads the token from the Secret, and creates the Secret if it doesn't exist.
+// read reads the token from its Secret. If the Secret doesn't exist, read creates it.
 func (t *token) read(ctx context.Context) error {
 	made := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: t.name}, Data: map[string][]byte{api.TokenKey: []byte(rand.Text())}}
 	have, err := t.secrets.Get(ctx, t.name, metav1.GetOptions{})

@@ -9,15 +9,17 @@ import (
 )
 
 const (
-	// askAgain is the pause after a failed request to the API server. sayAgain is the time after which the same failure is logged again.
+	// askAgain is the pause after a failed request to the API server. sayAgain is the time until the same failure is
+	// logged again.
 	askAgain = 2 * time.Second
 	sayAgain = time.Minute
-	// askTime limits the time for one request, because a server that has failed may never respond.
+	// askTime is the timeout of one request, because a failed server may never respond.
 	askTime = 10 * time.Second
 )
 
-// readTokens reads the tokens. It waits while the API server is unavailable or rejects requests. If the program exited instead, the kubelet would
-// restart it with increasing delays, and the program could start minutes after the API server has returned.
+// readTokens reads the tokens. It waits while the API server is unavailable or rejects requests. If the program exited
+// instead, the kubelet would restart it with increasing delays. Then the program could start minutes after the API
+// server has returned.
 func readTokens(ctx context.Context, log *slog.Logger, tokens []*token) {
 	for _, t := range tokens {
 		untilDone(ctx, log, t.read)
@@ -51,8 +53,8 @@ func untilDone(ctx context.Context, log *slog.Logger, ask func(context.Context) 
 	}
 }
 
-// ready returns a check that succeeds if this replica can lead and serve requests. For that, it must have read the tokens and all jobs, and the
-// archive must respond.
+// ready returns a check that succeeds if this replica can lead and serve requests. The replica must have read the
+// tokens and all jobs, and the archive must respond.
 func ready(tokens []*token, filled func() bool, archived func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for _, t := range tokens {

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
-// Intervals between requests for data that can't be watched, and delays between a watched change and the request that it causes.
+// Intervals between requests for data that can't be watched, and delays from a watched change to the next request.
 const (
 	schedulerEvery = 10 * time.Second
 	schedulerSoon  = time.Second
@@ -27,13 +27,14 @@ const (
 	answerLimit    = 20 * time.Second
 )
 
-// asker polls one source, because the source can't be watched.
+// asker polls a source that can't be watched.
 type asker struct {
 	source string
 	every  time.Duration
 	soon   time.Duration // the delay after a kick, so that many kicks result in one request
 	remedy string
-	// do sends the request, and returns a function that stores the response. That function must be called with the lock held.
+	// do sends the request and returns a function that stores the response. The caller must hold the lock when it calls
+	// this function.
 	do     func(context.Context) (take func(), err error)
 	kicked chan struct{}
 
@@ -43,7 +44,6 @@ type asker struct {
 	err          error     // of the last request
 }
 
-// kick makes the asker send a request soon.
 func (a *asker) kick() {
 	select {
 	case a.kicked <- struct{}{}:
@@ -68,7 +68,6 @@ func (f *Follower) allAskers() []*asker {
 	return out
 }
 
-// ask runs an asker until ctx ends.
 func (f *Follower) ask(ctx context.Context, a *asker) {
 	for ctx.Err() == nil {
 		limited, cancel := context.WithTimeout(ctx, answerLimit)
@@ -98,7 +97,7 @@ func (f *Follower) ask(ctx context.Context, a *asker) {
 	}
 }
 
-// idle waits until the next request is due; it returns false if ctx ended.
+// idle waits until the next request is due. It returns false if ctx ended.
 func (f *Follower) idle(ctx context.Context, a *asker) bool {
 	t := time.NewTimer(f.pause(a))
 	defer t.Stop()
@@ -117,7 +116,7 @@ func (f *Follower) idle(ctx context.Context, a *asker) bool {
 }
 
 func (f *Follower) askScheduler(ctx context.Context) (func(), error) {
-	// Each request needs a new client, because a client reads its token only once, and a reinstalled scheduler has a new token.
+	// Each request needs a new client. A client reads its token only once, but a reinstalled scheduler has a new token.
 	scheduler := f.o.Scheduler
 	if scheduler == nil {
 		scheduler = vc.NewScheduler(f.cluster.Client)
@@ -163,7 +162,7 @@ func (f *Follower) askServices(ctx context.Context) (func(), error) {
 	return func() { f.b.services, f.namespaces, f.b.dirtyOther = rows, namespaces, true }, nil
 }
 
-// known stores the name and the machines of a configuration as soon as it is loaded.
+// known stores the name and the machines of a loaded configuration.
 func (f *Follower) known(name string, l *layout.Layout) {
 	machines := newLayout(l)
 	f.set(func() {

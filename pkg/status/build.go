@@ -15,7 +15,7 @@ import (
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// many is the number of changes above which a list is rebuilt. Fewer changes are applied one by one.
+// many is the number of changes above which a list is rebuilt. Smaller numbers of changes are applied one by one.
 const many = 256
 
 // refresh rebuilds the parts of the model that have changed. Unchanged parts share their memory with earlier models.
@@ -68,7 +68,7 @@ func (b *tables) refreshMachines() {
 	b.dirtyMachines.Clear()
 }
 
-// machine merges the node and the configured machine of a name. It returns false if neither exists.
+// machine merges the node and the configured machine with the same name. It returns false if neither exists.
 func (b *tables) machine(name string) (Machine, bool) {
 	n, l := b.nodes[name], b.layout[name]
 	if n == nil && l == nil {
@@ -128,7 +128,7 @@ func (b *tables) machine(name string) (Machine, bool) {
 	return m, true
 }
 
-// expires returns the earliest expiry of a machine's certificates, or zero if no expiry is known.
+// expires returns when the first certificate of a machine expires, or zero if that is unknown.
 func (b *tables) expires(name, address string) time.Time {
 	first := time.Time(b.expiry[name])
 	if at := time.Time(b.expiry[address]); address != "" && !at.IsZero() && (first.IsZero() || at.Before(first)) {
@@ -137,7 +137,8 @@ func (b *tables) expires(name, address string) time.Time {
 	return first
 }
 
-// gpus returns the GPUs of a machine: the GPUs that its agent publishes and reports, or the configured GPUs if the agent reports none.
+// gpus returns the GPUs that a machine's agent publishes and reports. If the agent reports no GPUs, it returns the
+// configured GPUs.
 func (b *tables) gpus(name string, n *nodeRow, l *layoutRow) []GPU {
 	found := map[int32]*GPU{}
 	at := func(index int32) *GPU {
@@ -189,7 +190,8 @@ func (b *tables) gpus(name string, n *nodeRow, l *layoutRow) []GPU {
 	return out
 }
 
-// told merges the agent's report about a GPU into g. missing means that the agent publishes other GPUs, but not this GPU.
+// told merges the agent's report about a GPU into g. missing means that the agent publishes other GPUs but not this
+// GPU.
 func told(g *GPU, d *schedulerapi.Device, missing bool) {
 	g.Model, g.ForPods = cmp.Or(g.Model, d.Model), g.ForPods || d.ForPods
 	switch {
@@ -204,7 +206,8 @@ func told(g *GPU, d *schedulerapi.Device, missing bool) {
 	}
 }
 
-// own sets the owners of a machine's GPUs. It reads them from claims, and from the annotations of pods without claims.
+// own sets the owners of a machine's GPUs. The owners come from claims, and from the annotations of pods without
+// claims.
 func (b *tables) own(name string, found map[int32]*GPU) {
 	for key := range b.claimsOfNode[name] {
 		c := b.claims[key]
@@ -228,7 +231,8 @@ func (b *tables) own(name string, found map[int32]*GPU) {
 	}
 }
 
-// owner returns a pod as the owner of GPUs. It compares the UID, because a newer pod may have the same name as the claim's pod.
+// owner returns the pod with a name as the owner of GPUs. It compares the UIDs, because a newer pod may have the same
+// name.
 func (b *tables) owner(pod, uid string) *Owner {
 	o := &Owner{Pod: pod}
 	p := b.pods[pod]
@@ -272,7 +276,8 @@ func (b *tables) refreshJobs() {
 	b.dirtyJobs.Clear()
 }
 
-// moved replaces a job in a list with its new version, or removes the job if the new version is nil. It changes the caller's list in place.
+// moved replaces a job in list with its new version, or removes the job if the new version is nil. It changes list in
+// place.
 func moved(list []*Job, was, is *Job) []*Job {
 	if was != nil {
 		if at, found := slices.BinarySearchFunc(list, was, newestFirst); found {
@@ -290,7 +295,7 @@ func moved(list []*Job, was, is *Job) []*Job {
 	return list
 }
 
-// job returns the job of a Framework, or nil if it no longer exists.
+// job returns the job of a Framework, or nil if the job doesn't exist.
 func (b *tables) job(name string) *Job {
 	brief := b.jobs[name]
 	if brief == nil {
@@ -327,7 +332,7 @@ func (b *tables) job(name string) *Job {
 	return j
 }
 
-// refreshOwners rebuilds the virtual clusters if the scheduler's report about them or the number of their sick GPUs has changed.
+// refreshOwners rebuilds the virtual clusters if the scheduler's report or the number of sick GPUs has changed.
 func (b *tables) refreshOwners() {
 	if b.dirtyOwners {
 		b.asked = b.virtualClusters()
@@ -342,8 +347,8 @@ func (b *tables) refreshOwners() {
 	}
 }
 
-// sickInUse counts the sick GPUs of guaranteed jobs, by virtual cluster. The scheduler counts such a GPU as used, and as bad only after the job has
-// finished.
+// sickInUse counts the sick GPUs of guaranteed jobs by virtual cluster. The scheduler counts such a GPU as used. It
+// counts the GPU as bad only after the job has finished.
 func sickInUse(machines []Machine) map[string]int {
 	out := map[string]int{}
 	for i := range machines {

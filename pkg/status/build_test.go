@@ -38,7 +38,7 @@ func TestASickGPUThatAJobHasIsBadForItsVirtualCluster(t *testing.T) {
 	assert.Equal(t, 2, b.ownerList[0].Bad, "nor is it counted twice")
 }
 
-// Anyone may have written a node's annotations. Invalid numbers of parts count as one.
+// Any program may have written a node's annotations. Invalid numbers of parts count as one.
 func TestNumbersOfPartsThatNoAgentWritesAreOne(t *testing.T) {
 	for _, parts := range []string{"4294967296", "-4", "0", "9223372036854775807", "1025"} {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: map[string]string{schedulerapi.DevicesAnnotation: `{"devices":[{"index":0,"healthy":true},{"index":1}],"parts":` + parts + `}`}}}
@@ -68,7 +68,7 @@ func TestAMachineOutsideTheLayoutThatIsNotReadyIsNotReady(t *testing.T) {
 	}
 }
 
-// Otherwise Once would return an error for a source that has no error.
+// Otherwise Once would return an error for a source without an error.
 func TestAKindIsLoadingUntilItsWatchBegins(t *testing.T) {
 	f := large(t)
 	for _, k := range f.kinds {

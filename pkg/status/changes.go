@@ -17,7 +17,7 @@ type Change struct {
 	At   time.Time `json:"at"`
 	Kind string    `json:"kind"` // job, machine, gpu, vc, service, alert, source, cluster
 	Name string    `json:"name"`
-	// From and To are states. From is "" for a new object, To is "" for a removed object.
+	// From and To are states. From is "" for a new object. To is "" for a removed object.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
 	// Message explains To.
@@ -41,7 +41,7 @@ func (c *Change) Text() string {
 	return out
 }
 
-// differ collects the changes between two models. All of them get the time at.
+// differ collects the changes between two models. All changes get the same time.
 type differ struct {
 	at  time.Time
 	out []Change
@@ -53,7 +53,8 @@ func (d *differ) add(kind, name, from, to, message string) {
 	}
 }
 
-// Changes returns the differences between two models. It ignores numbers that change all the time (use, pods, positions in a queue).
+// Changes returns the differences between two models. It ignores numbers that change constantly, such as usage, pods
+// and positions in a queue.
 func Changes(was, is *Cluster) []Change {
 	d := &differ{at: is.At}
 	d.sources(was.Sources, is.Sources)
@@ -84,7 +85,8 @@ func (p *Problem) Text() string {
 	return out
 }
 
-// walk calls f with each pair of equal elements of two sorted lists. For an element that only one list contains, the other argument of f is nil.
+// walk calls f with each pair of equal elements of two sorted lists. If only one list contains an element, the other
+// argument of f is nil.
 func walk[T any](was, is []T, compare func(a, b *T) int, f func(was, is *T)) {
 	for i, k := 0, 0; i < len(was) || k < len(is); {
 		c := 0
@@ -135,10 +137,10 @@ func (d *differ) machine(was, is *Machine) {
 	d.gpus(is.Name, was.GPUs, is.GPUs)
 }
 
-// CordonText returns who cordoned the machine and why, as far as that is known, or "".
+// CordonText returns who cordoned the machine and why. It returns "" if neither is known.
 func (m *Machine) CordonText() string { return actionsv1.Cordoned(m.CordonedBy, m.CordonReason) }
 
-// state returns the state of a machine, with its conditions, in words.
+// state returns the state of a machine with its conditions.
 func (m *Machine) state() string {
 	words := []string{m.State}
 	if m.Cordoned {
@@ -147,7 +149,8 @@ func (m *Machine) state() string {
 	return strings.Join(append(words, m.PressureWords()...), ", ")
 }
 
-// gpus adds the GPUs whose health changed. It omits the GPUs of a machine that doesn't respond, because the change of the machine is enough.
+// gpus adds the GPUs whose health changed. It skips machines that don't respond, because the change of the machine is
+// already listed.
 func (d *differ) gpus(machine string, was, is []GPU) {
 	walk(was, is, func(a, b *GPU) int { return cmp.Compare(a.Index, b.Index) }, func(was, is *GPU) {
 		switch {
@@ -192,7 +195,7 @@ func (d *differ) service(was, is *Service) {
 	}
 }
 
-// trouble returns the first known problem of a service, or "".
+// trouble returns the first problem of a service, or "".
 func (s *Service) trouble() string {
 	if len(s.Problems) == 0 {
 		return ""
@@ -200,7 +203,7 @@ func (s *Service) trouble() string {
 	return s.Problems[0].Text()
 }
 
-// PressureWords returns the machine's conditions in words for people.
+// PressureWords returns the machine's conditions as readable words.
 func (m *Machine) PressureWords() []string {
 	out := make([]string, len(m.Pressure))
 	for i, p := range m.Pressure {
@@ -234,7 +237,8 @@ func (d *differ) jobs(was, is []*Job) {
 	})
 }
 
-// alerts adds the alerts that began, ended, or changed between firing and silenced. An alert is identified by its name and all its labels.
+// alerts adds the alerts that began or ended, and the alerts that changed between firing and silenced. The name and all
+// labels identify an alert.
 func (d *differ) alerts(was, is []Alert) {
 	state := func(a *Alert) string {
 		if a.Silenced {

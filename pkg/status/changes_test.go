@@ -13,7 +13,6 @@ import (
 	"github.com/openpai/paictl/pkg/status/statustest"
 )
 
-// texts returns the changes between two models as lines.
 func texts(was, is *status.Cluster) []string {
 	out := []string{}
 	changes := status.Changes(was, is)

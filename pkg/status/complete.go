@@ -2,7 +2,7 @@ package status
 
 import "time"
 
-// failedFor is how long after its end a failed job is counted as a recent failure.
+// failedFor is how long a failed job counts as a recent failure.
 const failedFor = 24 * time.Hour
 
 // Complete computes a model's counts and its verdict. It is the last step of building a model.

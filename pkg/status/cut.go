@@ -9,15 +9,15 @@ import (
 	"github.com/openpai/paictl/pkg/job"
 )
 
-// View selects the parts of a cluster that a reader who isn't an administrator may see.
+// View selects the parts of a cluster that a reader may see. Administrators see all parts.
 type View struct {
 	// VC reports whether the reader may use a virtual cluster.
 	VC func(name string) bool
-	// Names returns the name under which the reader sees a job, or "" if the reader may not see the job.
+	// Names returns the job name that the reader sees, or "" if the reader may not see the job.
 	Names job.NameOf
 }
 
-// OnlyAdministrators is the message of parts that only administrators see.
+// OnlyAdministrators is the message that readers get instead of services and alerts.
 const OnlyAdministrators = "only administrators see services and alerts"
 
 const (
@@ -25,17 +25,18 @@ const (
 	notRead          = "it can't be read"
 )
 
-// Cutter removes from models the parts that a reader may not see. It reuses the parts that two models share.
+// Cutter removes the parts of a model that a reader may not see. It reuses results for parts that two models share.
 type Cutter struct {
 	View View
 
 	was, cut *Cluster
-	// owners records, for each job that holds a GPU, whether the reader could see the job when the machines were cut.
+	// owners records whether the reader could see each job that holds a GPU. It is set when the machines are cut.
 	owners map[string]bool
 }
 
-// Cut returns a model without the parts that the reader may not see. It removes the addresses, program versions and kubelet messages of machines,
-// the UUIDs of GPUs, holders of GPUs that the reader may not know, other virtual clusters, services, and other jobs with their events and alerts.
+// Cut returns a copy of a model without the parts that the reader may not see. It removes the addresses, program
+// versions and kubelet messages of machines, and the UUIDs of GPUs. It also removes services, other virtual clusters,
+// hidden holders of GPUs, and hidden jobs with their events and alerts.
 func (t *Cutter) Cut(c *Cluster) *Cluster {
 	if c == t.was {
 		return t.cut
@@ -80,7 +81,7 @@ func (t *Cutter) Cut(c *Cluster) *Cluster {
 	return out
 }
 
-// same reports whether two lists are the same memory, so that their elements needn't be compared.
+// same reports whether two lists share the same memory, which is faster than comparing elements.
 func same[T any](a, b []T) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
@@ -90,8 +91,8 @@ func (t *Cutter) sees(title string) bool {
 	return ok && t.View.Names(user, name) != ""
 }
 
-// ownersAsCut reports whether the reader still sees the same owners of GPUs as when the machines were cut. The owners also depend on the list of
-// jobs, which may change without a change of the machines.
+// ownersAsCut reports whether the reader still sees the same owners of GPUs. The owners also depend on the list of
+// jobs, which may change while the machines stay the same.
 func (t *Cutter) ownersAsCut() bool {
 	for title, saw := range t.owners {
 		if t.sees(title) != saw {
@@ -101,14 +102,14 @@ func (t *Cutter) ownersAsCut() bool {
 	return true
 }
 
-// seesAlert reports whether an alert is about a job that the reader sees. All other alerts are about machines and services, and remain hidden even
-// from readers who see every job.
+// seesAlert reports whether an alert is about a job that the reader sees. All other alerts are about machines and
+// services. They are hidden even from readers who see every job.
 func (t *Cutter) seesAlert(a *Alert) bool {
 	user, name := a.Labels[alerts.LabelUser], a.Labels[alerts.LabelJob]
 	return user != "" && name != "" && t.View.Names(user, name) != ""
 }
 
-// labelInstance is the label that holds the address of a scraped target.
+// labelInstance is the label with the address of a scraped target.
 const labelInstance = "instance"
 
 func withoutAddress(a Alert) Alert {
@@ -119,7 +120,7 @@ func withoutAddress(a Alert) Alert {
 	return a
 }
 
-// source removes the messages of a source, because they contain internal addresses and names.
+// source removes the messages of a source, because messages contain internal addresses and names.
 func (t *Cutter) source(s *Source) {
 	switch {
 	case s.Name == SourceServices, s.Name == SourceAlerts:
@@ -150,7 +151,7 @@ func (t *Cutter) machine(m *Machine) Machine {
 	return out
 }
 
-// holds reports whether the reader sees the job that holds a GPU, and records the result in owners.
+// holds reports whether the reader sees the job that holds a GPU. It records the result in owners.
 func (t *Cutter) holds(o *Owner) bool {
 	saw, asked := t.owners[o.Job]
 	if !asked {
@@ -160,7 +161,7 @@ func (t *Cutter) holds(o *Owner) bool {
 	return saw
 }
 
-// job returns a job whose explanation doesn't name jobs that the reader may not see.
+// job returns a copy of a job in which the explanation doesn't name hidden jobs.
 func (t *Cutter) job(j *Job) *Job {
 	if why := t.View.Names.Told(j.Why); why != j.Why {
 		other := *j

@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/status/statustest"
 )
 
-// A user sees all machines and GPUs, but no addresses or versions, and not which jobs of others hold the GPUs.
+// A user sees all machines and GPUs. The user doesn't see addresses, versions, or which jobs of others hold the GPUs.
 func TestACutModelHasNothingThatAPersonMayNotSee(t *testing.T) {
 	c := statustest.Cluster(statustest.Options{Seed: 3, Machines: 6, GPUs: 8, NotReady: 1, SickGPUs: 2, VirtualClusters: 3, Jobs: 24, Services: 4, Broken: 1, Alerts: 4, Events: 40, Stale: []string{status.SourcePrometheus}})
 	mine, others := c.Jobs[0], map[string]bool{}
@@ -80,7 +80,7 @@ func TestACutModelHasNothingThatAPersonMayNotSee(t *testing.T) {
 	assert.Same(t, &cut.Machines[0], &cutter.Cut(&next).Machines[0], "the cut of machines that didn't change is made again")
 }
 
-// An administrator's token that can only read shows all jobs, but not the parts that only administrators see.
+// An administrator's read-only token shows all jobs, but not the parts that only administrators see.
 func TestAReaderWhoSeesAllJobsGetsNoAlertsAboutMachines(t *testing.T) {
 	c := statustest.Cluster(statustest.Small())
 	c.Alerts = []status.Alert{{Name: "NodeDown", Labels: map[string]string{"instance": "10.9.8.7:9100"}}, {Name: "Half", Labels: map[string]string{alerts.LabelUser: "ann"}}}
@@ -121,7 +121,7 @@ func TestACutOfMachinesFollowsTheListOfJobs(t *testing.T) {
 	assert.Zero(t, owners(cutter.Cut(later())))
 }
 
-// apply returns the second model, which results from the first model and the difference, as readers of the stream compute it.
+// apply computes the second model from the first model and the difference, as readers of the stream do.
 func apply(c *status.Cluster, d *status.Delta) *status.Cluster {
 	out := *c
 	out.At = d.At

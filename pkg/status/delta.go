@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Names of the parts of a model that a reader can select.
+// Names of the parts of a model. A reader can select parts by name.
 const (
 	PartMachines        = "machines"
 	PartVirtualClusters = "virtualClusters"
@@ -33,8 +33,8 @@ func CheckParts(parts []string) error {
 	return nil
 }
 
-// Only returns a copy of the model in which the lists of all other parts are empty. If parts is empty, it returns the whole model. Verdict and
-// counts always describe the whole model.
+// Only returns a copy of the model without the lists of unselected parts. If parts is empty, it returns the whole
+// model. Verdict and counts always describe the whole model.
 func (c *Cluster) Only(parts []string) *Cluster {
 	if len(parts) == 0 {
 		return c
@@ -55,17 +55,18 @@ func keep[T any](parts []string, name string, list *[]T) {
 	}
 }
 
-// Delta is the difference between two models of a cluster. An absent field means that this part has not changed.
+// Delta is the difference between two models of a cluster. A nil field means that this part hasn't changed.
 type Delta struct {
 	At      time.Time `json:"at"`
 	Verdict *Verdict  `json:"verdict,omitempty"`
 	Counts  *Counts   `json:"counts,omitempty"`
-	// Machines and Jobs are the new and changed elements; GoneMachines (names) and GoneJobs (UIDs) are the removed elements.
+	// Machines and Jobs are the new and changed elements. GoneMachines (names) and GoneJobs (UIDs) are the removed
+	// elements.
 	Machines     []Machine `json:"machines,omitempty"`
 	Jobs         []*Job    `json:"jobs,omitempty"`
 	GoneMachines []string  `json:"goneMachines,omitempty"`
 	GoneJobs     []string  `json:"goneJobs,omitempty"`
-	// The other lists are complete lists, not differences.
+	// The lists below are complete lists, not differences.
 	Sources         *[]Source         `json:"sources,omitempty"`
 	VirtualClusters *[]VirtualCluster `json:"virtualClusters,omitempty"`
 	Services        *[]Service        `json:"services,omitempty"`
@@ -106,7 +107,7 @@ func changed[T any](was, is []T) *[]T {
 	return &is
 }
 
-// each returns the elements that are new or have changed, and the keys of the removed elements.
+// each returns the new and changed elements, and the keys of the removed elements.
 func each[T any](was, is []T, key func(*T) string) (news []T, gone []string) {
 	if same(was, is) {
 		return nil, nil

@@ -25,23 +25,23 @@ import (
 	"github.com/openpai/paictl/pkg/services/state"
 )
 
-// Options configures a Follower. Zero values mean the defaults that the comments give.
+// Options configures a Follower. The comments on the fields name the defaults for zero values.
 type Options struct {
-	// Services reads the platform's services. It calls known with the name and the machines of the configuration as soon as the configuration is
-	// loaded. services.Reader returns such a function.
+	// Services reads the platform's services. It calls known as soon as the configuration is loaded. services.Reader
+	// returns such a function.
 	Services func(ctx context.Context, known func(name string, l *layout.Layout)) ([]state.Status, error)
-	// Web sends a request to Prometheus or Alertmanager. If Web is nil, requests are sent through the API server. If the cluster doesn't have the
-	// service, the error is a *web.NoneError.
+	// Web sends a request to Prometheus or Alertmanager. If Web is nil, requests are sent through the API server. If
+	// the cluster doesn't have the service, the error is a *web.NoneError.
 	Web func(ctx context.Context, service, path string, query url.Values) (io.ReadCloser, error)
 	// Scheduler is the client of the scheduler. If it is nil, requests are sent through the API server.
 	Scheduler *vc.Scheduler
-	// Now is the clock; nil means time.Now.
+	// Now is the clock. nil means time.Now.
 	Now func() time.Time
-	// Every is the minimum time between two models; 0 means 100 ms.
+	// Every is the minimum time between two models. 0 means 100 ms.
 	Every time.Duration
-	// Metrics is how often Prometheus and Alertmanager are queried; 0 means 15 s.
+	// Metrics is how often Prometheus and Alertmanager are queried. 0 means 15 s.
 	Metrics time.Duration
-	// Patience is how long Once waits for the responses of all sources; 0 means 10 s.
+	// Patience is how long Once waits for the responses of all sources. 0 means 10 s.
 	Patience time.Duration
 }
 
@@ -58,8 +58,7 @@ type Follower struct {
 	changed chan struct{}
 	wake    chan struct{} // signals that a part is dirty
 
-	kinds []*kind
-	// ofServices are the watches for changes of services.
+	kinds      []*kind
 	ofServices []servicesWatch
 	askers     []*asker
 	running    sync.WaitGroup
@@ -79,12 +78,12 @@ type Follower struct {
 const (
 	// every is the default of Options.Every.
 	every = 100 * time.Millisecond
-	// onceEvery is the maximum time between two models for Once. It also applies to every follower until all sources have responded, because readers
-	// wait for the last response.
+	// onceEvery is the maximum time between two models for Once. Every follower uses it until all sources have
+	// responded, because readers wait for the last response.
 	onceEvery = 10 * time.Millisecond
 )
 
-// New returns a follower of a cluster. It doesn't send a request yet.
+// New returns a follower of a cluster. It sends no requests.
 func New(cluster *kube.Cluster, o Options) (*Follower, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -126,10 +125,11 @@ func New(cluster *kube.Cluster, o Options) (*Follower, error) {
 
 func (f *Follower) now() time.Time { return f.o.Now() }
 
-// Current returns the newest model. It is never nil, and it never changes.
+// Current returns the newest model. The model is never nil and never changes.
 func (f *Follower) Current() *Cluster { return f.current.Load() }
 
-// Changed returns a channel that receives a value when there is a newer model. Several new models since the last receive cause only one value.
+// Changed returns a channel that receives a value when a newer model exists. Several new models may cause only one
+// value.
 func (f *Follower) Changed() <-chan struct{} { return f.changed }
 
 // Run follows the cluster until ctx ends. It must be called only once.
@@ -145,7 +145,7 @@ func (f *Follower) Run(ctx context.Context) error {
 		f.running.Go(func() { f.ask(ctx, a) })
 	}
 	f.running.Go(func() { f.probe(ctx) })
-	// A source may become stale without an event, so the states of sources are also checked every second.
+	// A source may become stale without an event, so all sources are checked every second.
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -175,7 +175,7 @@ func (f *Follower) sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// stir requests that a new model is published soon.
+// stir requests a new model.
 func (f *Follower) stir() {
 	select {
 	case f.wake <- struct{}{}:
@@ -183,7 +183,7 @@ func (f *Follower) stir() {
 	}
 }
 
-// publish builds a new model and notifies readers, if anything has changed.
+// publish builds a new model and notifies readers if anything has changed.
 func (f *Follower) publish() {
 	f.mu.Lock()
 	now := f.now()
@@ -217,7 +217,7 @@ func list[T any](s []T) []T {
 	return s
 }
 
-// change applies a change of a kind's rows, and records its time.
+// change applies a change to the rows of a kind and records the time.
 func (f *Follower) change(k *kind, apply func()) {
 	f.mu.Lock()
 	apply()
@@ -226,7 +226,7 @@ func (f *Follower) change(k *kind, apply func()) {
 	f.stir()
 }
 
-// set applies a change that doesn't come from a watch or a response, for example that a source doesn't exist.
+// set applies a change that comes from neither a watch nor a response. For example, a source doesn't exist.
 func (f *Follower) set(apply func()) {
 	f.mu.Lock()
 	apply()
@@ -237,8 +237,8 @@ func (f *Follower) set(apply func()) {
 // patience is the default of Options.Patience.
 const patience = 10 * time.Second
 
-// Once returns a model as soon as each source has responded or is known to be unavailable, or after Options.Patience. The error explains why
-// Kubernetes can't be queried at all; the returned model contains the same explanation.
+// Once returns a model when each source has responded or is unavailable, or after Options.Patience. The error explains
+// why requests to Kubernetes fail. The returned model contains the same explanation.
 func (f *Follower) Once(ctx context.Context) (*Cluster, error) {
 	f.o.Every = min(f.o.Every, onceEvery)
 	run, stop := context.WithCancel(ctx)
@@ -268,8 +268,8 @@ func (f *Follower) Once(ctx context.Context) (*Cluster, error) {
 	}
 }
 
-// unanswered returns a copy of a model in which all sources that are still loading after this time have failed. If only one part of a source is
-// missing, the source's message names that part.
+// unanswered returns a copy of a model in which all loading sources have failed. after is the elapsed time. If only one
+// part of a source is missing, the message of the source names that part.
 func unanswered(c *Cluster, after time.Duration) *Cluster {
 	late := *c
 	late.Sources = slices.Clone(c.Sources)
@@ -282,7 +282,7 @@ func unanswered(c *Cluster, after time.Duration) *Cluster {
 	return &late
 }
 
-// Source returns the state of a source, or nil if the model doesn't contain the source.
+// Source returns the source with a name, or nil if the model doesn't contain the source.
 func (c *Cluster) Source(name string) *Source {
 	for i := range c.Sources {
 		if c.Sources[i].Name == name {
@@ -292,13 +292,13 @@ func (c *Cluster) Source(name string) *Source {
 	return nil
 }
 
-// Knows reports whether a source has data, current or old.
+// Knows reports whether the model contains data from a source, even if the data is old.
 func (c *Cluster) Knows(name string) bool {
 	s := c.Source(name)
 	return s != nil && (s.State == StateCurrent || s.State == StateStale)
 }
 
-// Loading reports whether a source hasn't responded yet and may still respond.
+// Loading reports whether any source hasn't responded yet but may still respond.
 func (c *Cluster) Loading() bool {
 	for i := range c.Sources {
 		if c.Sources[i].State == StateLoading {
@@ -308,7 +308,7 @@ func (c *Cluster) Loading() bool {
 	return false
 }
 
-// unreachable returns the reason why no data of the cluster is known, or nil if some data is known.
+// unreachable returns the reason why the model contains no data of the cluster, or nil if it contains data.
 func (f *Follower) unreachable(c *Cluster) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

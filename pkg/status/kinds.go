@@ -16,13 +16,14 @@ import (
 	"github.com/openpai/paictl/pkg/kube/watch"
 )
 
-// Names of the kinds for which the model distinguishes "no objects exist" from "the objects aren't known".
+// Kinds of objects for which the model distinguishes an empty list from an unknown list.
 const (
 	kindPods  = "pods"
 	kindNodes = "nodes"
 )
 
-// everywhere lists and watches in all namespaces, or only in the namespace within if the user may not see more.
+// everywhere lists and watches objects in all namespaces. If the user may not list all namespaces, it uses only the
+// namespace in the field within.
 type everywhere struct {
 	within string
 	narrow atomic.Bool
@@ -35,7 +36,8 @@ func (e *everywhere) namespace() string {
 	return metav1.NamespaceAll
 }
 
-// try sends a request for all namespaces, or for one namespace if that was last permitted. If the request is forbidden, try sends the other request.
+// try sends a request for all namespaces, or for one namespace if that succeeded last time. If the request is
+// forbidden, try sends the other request.
 func try[T any](e *everywhere, ask func(namespace string) (T, error)) (T, error) {
 	out, err := ask(e.namespace())
 	if !apierrors.IsForbidden(err) {
@@ -51,7 +53,6 @@ func try[T any](e *everywhere, ask func(namespace string) (T, error)) (T, error)
 	return out, other
 }
 
-// source returns a source that lists and watches in all namespaces, or in one namespace.
 func (e *everywhere) source(in func(namespace string) watch.Source) watch.Source {
 	return watch.Source{
 		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -63,7 +64,6 @@ func (e *everywhere) source(in func(namespace string) watch.Source) watch.Source
 	}
 }
 
-// allKinds returns the kinds of objects that are followed.
 func (f *Follower) allKinds() []*kind {
 	core, resource := f.client.CoreV1(), f.client.ResourceV1()
 	nodes := follow(f, &kind{name: kindNodes, source: SourceAPI}, watch.From(core.Nodes(), metav1.ListOptions{}), newNodeRow, into(f.b.nodes, f.b.nodeChanged))
@@ -134,7 +134,7 @@ func (f *Follower) eventKind(namespace, fields string) *kind {
 	}))
 }
 
-// configRow holds the version of the configuration, to detect changes.
+// configRow holds the version of the configuration, which shows whether the configuration has changed.
 type configRow struct{ version string }
 
 func (f *Follower) configKind() *kind {

@@ -152,13 +152,13 @@ func largeJob(i int) *v1.Framework {
 	return f
 }
 
-// most is the memory that a follower of a large cluster may use, including the time when it reads all objects.
+// most is the maximum memory of a follower in a large cluster, including the time when it reads all objects.
 const most = 150 << 20
 
 func TestALargeClusterTakesLittleMemory(t *testing.T) {
 	tier.More(t, "it reads 60,000 objects")
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
-	// Garbage isn't counted: on a busy machine, the collector runs late.
+	// Garbage isn't counted, because the collector runs late on a busy machine.
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(most * 9 / 10))
 	srv := httptest.NewServer(http.HandlerFunc(crowd))
 	defer srv.Close()
@@ -191,7 +191,7 @@ func TestALargeClusterTakesLittleMemory(t *testing.T) {
 	assert.Less(t, peak.Load(), uint64(most))
 }
 
-// large returns a follower whose tables hold a large cluster. It doesn't watch anything.
+// large returns a follower with the tables of a large cluster. It watches nothing.
 func large(tb testing.TB) *Follower {
 	tb.Helper()
 	c, err := kube.Open(kube.Options{Kubeconfig: emptyKubeconfig(tb)})
@@ -233,7 +233,7 @@ func emptyKubeconfig(tb testing.TB) string {
 	return file
 }
 
-// BenchmarkAChangeOfOneJob measures the cost of one event in a large cluster, for the row, the lists' pointers, the counts and the verdict.
+// BenchmarkAChangeOfOneJob measures the cost of one event in a large cluster: the row, the lists, the counts and the verdict.
 func BenchmarkAChangeOfOneJob(b *testing.B) {
 	f := large(b)
 	i := 0

@@ -11,17 +11,17 @@ import (
 	"github.com/openpai/paictl/pkg/services/state"
 )
 
-// Cluster is the known state of a cluster at one moment. It never changes after it was published. Each change creates a new Cluster, which shares
-// the unchanged parts. The comments of the slices give their order.
+// Cluster is the known state of a cluster at one moment. A published Cluster never changes. Each change creates a new
+// Cluster, which shares the unchanged parts. The comments on the slices describe their order.
 type Cluster struct {
 	// Name is the name of the configuration, or the kubeconfig's context if no configuration was pushed.
 	Name       string `json:"name"`
 	Server     string `json:"server"` // https://10.0.0.1:6443
 	Kubernetes string `json:"kubernetes,omitempty"`
-	// At is when the model was made.
+	// At is when this model was created.
 	At      time.Time `json:"at"`
 	Verdict Verdict   `json:"verdict"`
-	// Sources holds the state and the age of each source, in the order of SourceNames.
+	// Sources lists all sources, in the order of SourceNames.
 	Sources         []Source         `json:"sources"`
 	Machines        []Machine        `json:"machines"`         // by name
 	VirtualClusters []VirtualCluster `json:"virtualClusters"`  // by name
@@ -43,21 +43,22 @@ const (
 	LevelCritical = "critical"
 )
 
-// Verdict reports whether a cluster is healthy, and if not, why.
+// Verdict reports whether a cluster is healthy. Problems explain why it isn't.
 type Verdict struct {
 	Level string `json:"level"`
-	// Problems are sorted by severity; the same kind of problem on many machines is listed once.
+	// Problems are sorted by severity. If many machines have the same kind of problem, it is listed once.
 	Problems []Problem `json:"problems,omitempty"`
 }
 
 // Problem is one thing that is wrong with a cluster.
 type Problem struct {
 	Level string `json:"level"`
-	// Kind and Name identify the object: machine gpu-3, gpu gpu-3/5, service grafana, vc default, alert …, source prometheus.
+	// Kind and Name identify the object: machine gpu-3, gpu gpu-3/5, service grafana, vc default, alert …, source
+	// prometheus.
 	Kind    string `json:"kind"`
 	Name    string `json:"name"`
 	Message string `json:"message"` // one line
-	// Hint is the remedy: a sentence, or a command of paictl.
+	// Hint is the remedy: a sentence or a paictl command.
 	Hint string `json:"hint,omitempty"`
 	// Others is the number of other objects with the same problem.
 	Others int `json:"others,omitempty"`
@@ -86,12 +87,13 @@ const (
 type Source struct {
 	Name  string `json:"name"`
 	State string `json:"state"`
-	// Since is the time of the last response if the source is stale. Otherwise it is when the source entered its state.
+	// Since is the time of the last response if the source is stale. Otherwise it is the time of the last change of
+	// State.
 	Since time.Time `json:"since,omitzero"`
-	// Message explains why the source isn't current, and Hint is the remedy.
+	// Message explains why the source isn't current. Hint is the remedy.
 	Message string `json:"message,omitempty"`
 	Hint    string `json:"hint,omitempty"`
-	// Refused means that the source responds, but denies this user access.
+	// Refused means that the source responds but denies this user access.
 	Refused bool `json:"refused,omitempty"`
 	// Updated is the time of the source's last change.
 	Updated time.Time `json:"updated,omitzero"`
@@ -117,13 +119,13 @@ type Machine struct {
 	Address string   `json:"address,omitempty"`
 	Roles   []string `json:"roles,omitempty"`
 	SKU     string   `json:"sku,omitempty"`
-	// State is Ready, NotReady, Unknown (the kubelet is silent), Outside (configured, but not a node) or Unlisted (a node that isn't
-	// configured).
+	// State is Ready, NotReady, Unknown (the kubelet doesn't respond), Outside (configured, but not a node) or Unlisted
+	// (a node that isn't configured).
 	State    string    `json:"state"`
 	Since    time.Time `json:"since,omitzero"`
 	Cordoned bool      `json:"cordoned,omitempty"`
-	// CordonedBy is the person, operator or policy whose action cordoned the machine. CordonReason is the reason of this action. Both are empty if
-	// the machine was cordoned in another way.
+	// CordonedBy is the person, operator or policy that cordoned the machine. CordonReason is their reason. Both are
+	// empty if a different tool cordoned the machine.
 	CordonedBy   string `json:"cordonedBy,omitempty"`
 	CordonReason string `json:"cordonReason,omitempty"`
 	// Pressure lists the conditions of the node that are true but should be false.
@@ -135,7 +137,7 @@ type Machine struct {
 	Kernel   string   `json:"kernel,omitempty"`
 	OS       string   `json:"os,omitempty"`
 	Driver   string   `json:"driver,omitempty"` // that of its GPUs
-	// Certificates is when the first certificate of the machine expires, or zero if that isn't known.
+	// Certificates is when the first certificate of the machine expires, or zero if that is unknown.
 	Certificates time.Time `json:"certificatesExpire,omitzero"`
 	CPU          Amount    `json:"cpu"`            // thousandths of a processor; Used is the sum of the pods' requests
 	Memory       Amount    `json:"memory"`         // MiB
@@ -143,7 +145,7 @@ type Machine struct {
 	GPUs         []GPU     `json:"gpus,omitempty"` // by index
 }
 
-// Amount is the total of a resource, and the used part.
+// Amount is the total of a resource and its used part.
 type Amount struct {
 	Total int64 `json:"total"`
 	Used  int64 `json:"used"`
@@ -158,7 +160,7 @@ const (
 	GPUUnknown = "unknown" // no agent reports it, or the machine is silent
 )
 
-// GPU is a GPU of a machine, or a part of a GPU that jobs share.
+// GPU is a GPU of a machine, or a slice of a GPU that several jobs share.
 type GPU struct {
 	Index  int32  `json:"index"`
 	Model  string `json:"model,omitempty"`
@@ -166,14 +168,14 @@ type GPU struct {
 	Memory int64  `json:"memory,omitempty"` // MiB
 	Health string `json:"health"`
 	Reason string `json:"reason,omitempty"` // why it isn't healthy
-	// ForPods means that the GPU is reserved for ordinary pods, so that jobs can't use it.
+	// ForPods means that the GPU is reserved for ordinary pods. Jobs can't use it.
 	ForPods   bool   `json:"forPods,omitempty"`
 	Simulated bool   `json:"simulated,omitempty"`
 	Owner     *Owner `json:"owner,omitempty"` // nil if it is free
 	Use       *Use   `json:"use,omitempty"`   // nil if Prometheus has no data
 }
 
-// Owner is the pod that holds a GPU, with the pod's job.
+// Owner is the pod that holds a GPU, and the job of that pod.
 type Owner struct {
 	Job            string `json:"job,omitempty"` // user/name; "" for a pod that isn't a job's
 	JobUID         string `json:"jobUid,omitempty"`
@@ -184,7 +186,7 @@ type Owner struct {
 	Task           string `json:"task,omitempty"`          // worker[3]
 }
 
-// Use is the measured use of a GPU.
+// Use is the measured utilization of a GPU.
 type Use struct {
 	At          time.Time `json:"at"`
 	Utilisation float64   `json:"utilisation"`           // percent
@@ -196,7 +198,7 @@ type Use struct {
 // VirtualCluster is a team's share of the cluster, its usage and its queue.
 type VirtualCluster struct {
 	schedulerapi.VirtualCluster
-	// Queue lists the waiting gangs. The first gang is the next to start.
+	// Queue lists the waiting gangs. The first gang starts next.
 	Queue []job.WaitingGang `json:"queue,omitempty"`
 	// Deleted means that the virtual cluster is no longer in the configuration.
 	Deleted bool `json:"deleted,omitempty"`
@@ -207,16 +209,16 @@ type Service struct {
 	state.Status
 }
 
-// Job is a job of a user, with the reason for its state.
+// Job is a job with the reason for its state.
 type Job struct {
 	job.Row
-	// Why is one sentence that explains why a waiting job waits, or why a failed job failed.
+	// Why explains in one sentence why a waiting job waits, or why a failed job failed.
 	Why string `json:"why,omitempty"`
 	// Nodes lists the machines that run the job's tasks.
 	Nodes []string `json:"nodes,omitempty"`
 }
 
-// Title returns the job's name as user/name, or without the user if none is known.
+// Title returns the job's name as user/name, or only the name if the user is unknown.
 func (j *Job) Title() string {
 	if j.User == "" {
 		return j.Name
@@ -234,7 +236,7 @@ type Event struct {
 	Object    string `json:"object"`
 	Namespace string `json:"namespace,omitempty"`
 	Message   string `json:"message"`
-	// Job is user/name of the job whose pod the event is about.
+	// Job is user/name of the job whose pod has the event.
 	Job string `json:"job,omitempty"`
 }
 
@@ -249,7 +251,7 @@ type Alert struct {
 	Runbook  string            `json:"runbook,omitempty"`
 }
 
-// Counts are sums over the model.
+// Counts holds totals over the model.
 type Counts struct {
 	Machines, MachinesReady  int
 	GPUs, GPUsUsed, GPUsSick int

@@ -14,22 +14,23 @@ import (
 	"github.com/openpai/paictl/pkg/services/state"
 )
 
-// Selectors of the objects of services: their workloads, and Helm's records of their releases. Only metadata is watched, because any change means
-// that the services must be read again, and a record contains the manifests of a whole release.
+// Selectors of the objects of services: their workloads, and Helm's records of their releases. Only metadata is
+// watched, because any change means that the services must be read again. A record contains the manifests of a whole
+// release, which are large.
 const (
 	ofHelm  = "app.kubernetes.io/managed-by=Helm"
 	records = "owner=helm"
 )
 
-// versionRow is the version of an object. It detects changes of objects whose content doesn't matter.
+// versionRow is the version of an object whose content isn't needed.
 type versionRow struct{ namespace, version string }
 
 func newVersionRow(m *metav1.PartialObjectMetadata) *versionRow {
 	return &versionRow{m.Namespace, m.ResourceVersion}
 }
 
-// platformKinds returns the kinds of objects whose changes affect services. The kinds are optional: if a user may not read them, the services are
-// read every half minute.
+// platformKinds returns the kinds of objects whose changes affect services. A user may not be allowed to read these
+// objects. In that case the services are read every half minute.
 func (f *Follower) platformKinds() []*kind {
 	apps, core := appsv1.SchemeGroupVersion, corev1.SchemeGroupVersion
 	return []*kind{
@@ -56,13 +57,13 @@ func (f *Follower) platformKind(resource schema.GroupVersionResource, labels str
 	return k
 }
 
-// servicesWatch is a kind of object whose changes affect services, and the namespaces to watch.
+// servicesWatch is a watch for a kind of object in the namespaces of services.
 type servicesWatch struct {
 	kind  *kind
 	where *everywhere
 }
 
-// pause returns the time until an asker sends its next request without a kick.
+// pause returns how long an asker waits for its next request without a kick.
 func (f *Follower) pause(a *asker) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -72,8 +73,8 @@ func (f *Follower) pause(a *asker) time.Duration {
 	return a.every
 }
 
-// hearsServices reports whether all changes of services are watched. The problems of a service also change with time alone, so services
-// that aren't ready are read repeatedly. The caller holds the lock.
+// hearsServices reports whether all changes of services are watched. Services that aren't ready are polled anyway,
+// because their problems also change over time. The caller holds the lock.
 func (f *Follower) hearsServices() bool {
 	elsewhere := f.namespaces.Len() > 1 || !f.namespaces.Has(kube.SystemNamespace)
 	for _, w := range f.ofServices {

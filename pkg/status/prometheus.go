@@ -18,14 +18,14 @@ import (
 	"github.com/openpai/paictl/pkg/diagnose/web"
 )
 
-// Services that are queried through their HTTP API, by name.
+// Names of services that are queried through their HTTP API.
 const (
 	servicePrometheus = "prometheus"
 	serviceAlerts     = "alert-manager"
 )
 
-// Queries for Prometheus. Their metrics have the names of NVIDIA's dcgm-exporter, which the agent uses for all GPUs. The queries drop unneeded
-// labels, because with these labels a response about 8,000 GPUs would be three times as large.
+// Queries for Prometheus. The metrics have the names of NVIDIA's dcgm-exporter, which the agent uses for all GPUs. The
+// queries drop unneeded labels. With these labels, a response about 8,000 GPUs would be three times as large.
 const (
 	metricUtilisation = "DCGM_FI_DEV_GPU_UTIL"
 	metricMemory      = "DCGM_FI_DEV_FB_USED"
@@ -35,7 +35,7 @@ const (
 	queryExpiry       = `min by (name) (pai_certificate_expiry_timestamp_seconds{kind=~"kubelet|apiserver"})`
 )
 
-// expiry is the time when the first certificate of a machine expires.
+// expiry is when the first certificate of a machine expires.
 type expiry time.Time
 
 // sample is one value in a response of Prometheus.
@@ -49,7 +49,6 @@ type sample struct {
 	Value [2]json.RawMessage `json:"value"`
 }
 
-// read returns the value and the time of a sample.
 func (s *sample) read() (v float64, at time.Time, err error) {
 	var text string
 	var seconds float64
@@ -117,7 +116,8 @@ func addUse(use map[string]map[int32]*Use, s *sample) {
 	}
 }
 
-// query sends a query to Prometheus. It calls each for every value while it reads the response, because a response may have several megabytes.
+// query sends a query to Prometheus. It calls each for every value while it reads the response, because a response may
+// be several megabytes long.
 func (f *Follower) query(ctx context.Context, text string, each func(*sample)) error {
 	body, err := f.o.Web(ctx, servicePrometheus, "/api/v1/query", url.Values{"query": {text}})
 	if err != nil {

@@ -42,7 +42,6 @@ func documented(t *testing.T) []string {
 	return out
 }
 
-// grant applies roles to a user, until the test ends.
 func grant(t *testing.T, c *kube.Cluster, user, roles string) {
 	t.Helper()
 	rbac, ctx := c.Client.RbacV1(), context.WithoutCancel(t.Context())
@@ -80,13 +79,13 @@ func grant(t *testing.T, c *kube.Cluster, user, roles string) {
 	}
 }
 
-// refusing is an API server that records which requests it rejects.
+// refusing is an API server that records rejected requests.
 type refusing struct {
 	c     *kube.Cluster
 	inner http.Handler
 	mu    sync.Mutex
 	what  map[string]bool
-	// forwarded counts connections to pods that were allowed.
+	// forwarded counts permitted port forwardings.
 	forwarded int
 }
 
@@ -117,8 +116,8 @@ func (r *refusing) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// portForward responds like an API server that can't reach the kubelet, because the proxy of the test can't forward such connections. Over
-// WebSocket, which begins with a GET, port forwarding needs both rights.
+// portForward responds like an API server that can't connect to the kubelet, because the test's proxy can't forward such
+// connections. Over WebSocket, which begins with a GET, port forwarding needs both permissions.
 func (r *refusing) portForward(w http.ResponseWriter, req *http.Request) {
 	verbs := []string{"create"}
 	if req.Method == http.MethodGet {
@@ -147,8 +146,8 @@ func (r *refusing) take() []string {
 	return out
 }
 
-// served returns a cluster of simulated nodes with a configuration and some services. The second configured machine isn't a node, and the third node
-// isn't in the configuration.
+// served returns a cluster of simulated nodes with a configuration and some services. The second configured machine isn't a
+// node, and the third node isn't in the configuration.
 func served(t *testing.T) *kube.Cluster {
 	t.Helper()
 	c := kubetest.StartNodes(t)
@@ -232,7 +231,7 @@ func TestTheRightsOfTheDocumentsAreThoseThatAreNeeded(t *testing.T) {
 	}
 }
 
-// roleKnown waits until the API server applies the rights of a user.
+// roleKnown waits until the API server applies the permissions of a user.
 func roleKnown(t *testing.T, c *kube.Cluster, user string) {
 	t.Helper()
 	h, err := jobtest.Handler(c.Config, nil)

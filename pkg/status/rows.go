@@ -24,10 +24,9 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// A row holds the fields of an object that the model needs. Rows never change, and don't keep the whole object in memory, because the strings of a
-// decoded object are separate allocations.
+// A row holds the fields of an object that the model needs. Rows never change. The strings of a decoded object are
+// separate allocations, so a row doesn't keep the whole object in memory.
 
-// nodeRow is the row of a node.
 type nodeRow struct {
 	name, address            string
 	roles                    []string // from its labels
@@ -45,7 +44,7 @@ type nodeRow struct {
 	reported    bool // its agent reports its GPUs
 }
 
-// rolePrefix is the prefix of labels that name the roles of a machine.
+// rolePrefix is the prefix of the node labels for machine roles.
 const rolePrefix = "pai-"
 
 // labelControlPlane marks nodes of the control plane.
@@ -112,7 +111,6 @@ func nodeAddress(n *corev1.Node) string {
 	return ""
 }
 
-// podRow is the row of a pod.
 type podRow struct {
 	namespace, name, uid, node string
 	job                        string // the name of the Framework, "" of other pods
@@ -121,9 +119,9 @@ type podRow struct {
 	ended                      bool
 	cpu, memory                int64 // what it requests
 	held                       string
-	// indices are the GPUs that the pod's annotation names, if the pod has no claim.
+	// indices are the GPUs in the pod's annotation, if the pod has no claim.
 	indices []int32
-	// shown holds the fields that determine the state of a service.
+	// shown is the result of shownOf.
 	shown string
 }
 
@@ -167,7 +165,7 @@ func shownOf(p *corev1.Pod) string {
 	return text
 }
 
-// isolation reads the GPUs in the annotation of a pod without a claim. It returns nil if the annotation can't be read.
+// isolation returns the GPUs in the annotation of a pod without a claim. It returns nil if the annotation is invalid.
 func isolation(p *corev1.Pod) []int32 {
 	text := cmp.Or(p.Annotations[annotation.IsolationKey], p.Annotations[annotation.LegacyIsolationKey])
 	if text == "" || len(text) > 4096 {
@@ -184,7 +182,7 @@ func isolation(p *corev1.Pod) []int32 {
 	return out
 }
 
-// sliceRow is a ResourceSlice. It holds some or all of the GPUs that a machine's agent publishes.
+// sliceRow is a ResourceSlice with some or all of the GPUs that a machine's agent publishes.
 type sliceRow struct {
 	node    string
 	driver  string // the driver version of the GPUs
@@ -238,7 +236,7 @@ func flag(d *resourceapi.Device, name resourceapi.QualifiedName) bool {
 	return v != nil && *v
 }
 
-// claimRow is an allocated ResourceClaim. It holds the GPUs of a pod.
+// claimRow is an allocated ResourceClaim with the GPUs of a pod.
 type claimRow struct {
 	node, pod, uid string // pod is namespace/name
 	indices        []int32
@@ -252,14 +250,14 @@ func newClaimRow(c *resourceapi.ResourceClaim) *claimRow {
 	return &claimRow{node: at.Node, pod: c.Namespace + "/" + c.Status.ReservedFor[0].Name, uid: string(uid), indices: at.Indices}
 }
 
-// eventRow is the row of an event, with the name of the Framework that may own the event's pod.
+// eventRow is an event, with the name of the Framework that may own the event's pod.
 type eventRow struct {
 	Event
 	uid string
 	job string
 }
 
-// objectName is the length of the name of each Framework.
+// objectName is the length of every Framework name.
 const objectName = 32
 
 func newEventRow(e *corev1.Event) *eventRow {
@@ -272,7 +270,7 @@ func newEventRow(e *corev1.Event) *eventRow {
 	return r
 }
 
-// longest limits the stored part of a text from other programs.
+// longest is the maximum length of stored texts from other programs.
 const longest = 1024
 
 func clip(s string) string {

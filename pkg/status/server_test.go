@@ -68,7 +68,7 @@ func (d *door) shut() {
 	_ = d.server.Close()
 }
 
-// through returns a connection to a cluster through a proxy at an address, as a user.
+// through returns a user's connection to a cluster through a proxy.
 func through(t *testing.T, address, user string) *kube.Cluster {
 	t.Helper()
 	path := jobtest.Kubeconfig(t, http.NotFoundHandler())
@@ -86,7 +86,6 @@ func through(t *testing.T, address, user string) *kube.Cluster {
 	return out
 }
 
-// options returns the options of a follower that reads the services of a cluster.
 func options(tb testing.TB, c *kube.Cluster) Options {
 	tb.Helper()
 	read, err := services.Reader(c, slog.New(slog.DiscardHandler))
@@ -114,7 +113,7 @@ func followed(t *testing.T, c *kube.Cluster) *Follower {
 	return f
 }
 
-// until waits for a model for which fits returns true, and returns the model.
+// until waits for a model for which fits returns true.
 func until(t *testing.T, f *Follower, what string, fits func(*Cluster) bool) *Cluster {
 	t.Helper()
 	late := time.NewTimer(2 * time.Minute)
@@ -208,7 +207,6 @@ func (w *world) slice(node string, gpus int) {
 	})
 }
 
-// job creates a Framework and returns its name.
 func (w *world) job(user, name string) string {
 	w.t.Helper()
 	object := v1.ObjectName(user, name)
@@ -232,12 +230,12 @@ func (w *world) forget(object string) {
 	f, err := jobs.Frameworks.Get(context.Background(), object)
 	if err == nil {
 		_ = jobs.Frameworks.Delete(context.Background(), object, f.UID)
-		// A controller would remove the finalizer, but no controller runs.
+		// No controller runs that would remove the finalizer.
 		_, _ = jobs.Frameworks.Patch(context.Background(), object, types.MergePatchType, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 	}
 }
 
-// pod creates a pod of a job on a node, and a claim of the given GPUs of that node.
+// pod creates a pod of a job on a node, and a claim for the given GPUs of that node.
 func (w *world) pod(object, node string, gpus ...int32) *corev1.Pod {
 	w.t.Helper()
 	pods := w.Client.CoreV1().Pods(kube.JobNamespace)
@@ -321,7 +319,7 @@ func TestNamesThatAreUsedAgainAreOthers(t *testing.T) {
 	}
 	was := until(t, f, "the job's first pod", func(c *Cluster) bool { return has(c, 0) })
 
-	// The claim still exists for a while after its pod was deleted, although another pod has the same name.
+	// The claim exists for a while after its pod was deleted, even if a new pod has the same name.
 	now := int64(0)
 	require.NoError(t, w.Client.CoreV1().Pods(first.Namespace).Delete(t.Context(), first.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}))
 	w.pod(object, "again-1", 1)
@@ -378,11 +376,11 @@ func TestAnAPIServerThatIsAwayLeavesTheLastModelWithItsAge(t *testing.T) {
 	assert.Equal(t, LevelCritical, c.Verdict.Level)
 	require.Len(t, c.Verdict.Problems, 1, "%+v", c.Verdict.Problems)
 
-	// The follower sees changes of that time afterwards, including removals.
+	// The follower gets the changes of that time later, including removals.
 	w.forget(object)
 	w.job("away", "other")
 	w.node("away-1", condition(corev1.ConditionFalse, "KubeletNotReady", "container runtime is down"))
-	// An API server that starts rejects all requests until it has read its roles.
+	// A newly started API server rejects all requests until it has read its roles.
 	var refused atomic.Int32
 	starting := http.Handler(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		if refused.Add(1) > 15 {
@@ -405,7 +403,7 @@ func TestAnAPIServerThatIsAwayLeavesTheLastModelWithItsAge(t *testing.T) {
 	assert.Equal(t, "kubelet not ready: container runtime is down", c.machineNamed("away-1").Message)
 }
 
-// An API server may discard changes that a watch hasn't seen yet, and may end watches at any time.
+// An API server may discard unread changes of a watch, and may end watches at any time.
 func TestWhatWatchesMissedIsListed(t *testing.T) {
 	w := newWorld(t)
 	h, err := jobtest.Handler(w.Config, nil)
@@ -494,7 +492,7 @@ func TestPeopleWithFewRightsSeeWhatTheyMay(t *testing.T) {
 	assert.Empty(t, stranger.Jobs)
 }
 
-// once returns the model of a cluster after all sources have responded, however slow the test machine is.
+// once returns the model of a cluster after all sources have responded, however slow the machine is.
 func once(t *testing.T, c *kube.Cluster) (*Cluster, error) {
 	t.Helper()
 	o := options(t, c)
@@ -523,7 +521,8 @@ func TestAServerThatIsNoAPIServerIsNotHealthy(t *testing.T) {
 	assert.Equal(t, LevelCritical, c.Verdict.Level)
 }
 
-// An API server that accepts connections and doesn't respond counts as silent, even if the deadline expires before the client reports it.
+// An API server that accepts connections but doesn't respond counts as silent, even if the deadline expires before the client
+// returns an error.
 func TestOnceSaysThatAServerHangs(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -537,7 +536,6 @@ func TestOnceSaysThatAServerHangs(t *testing.T) {
 	require.ErrorContains(t, err, "has not answered in 1ms")
 }
 
-// platformed returns the platform's services with fixed responses.
 func platformed(t *testing.T, w *world) jobtest.Services {
 	t.Helper()
 	return jobtest.Services{

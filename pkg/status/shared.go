@@ -10,7 +10,7 @@ import (
 // linger is how long a Shared follows a cluster after its last reader has left.
 const linger = time.Minute
 
-// Shared lets many readers share one follower. The follower runs while it has readers, and for another minute after the last reader has left.
+// Shared lets many readers share one follower. The follower stops one minute after the last reader has left.
 type Shared struct {
 	// Open creates a follower.
 	Open func() (*Follower, error)
@@ -31,7 +31,7 @@ type leader struct {
 	news    chan struct{} // closed when there is a newer model; the lock of Shared guards it
 }
 
-// Run stops the follower when ctx ends. After that, models can't be read.
+// Run stops the follower when ctx ends. After that, reads fail.
 func (s *Shared) Run(ctx context.Context) error {
 	<-ctx.Done()
 	s.mu.Lock()
@@ -46,7 +46,7 @@ func (s *Shared) Run(ctx context.Context) error {
 	return nil
 }
 
-// join returns the running follower, and starts a follower if none runs. The caller must call leave afterwards.
+// join returns the running follower. If no follower runs, it starts one. The caller must call leave afterwards.
 func (s *Shared) join() (*leader, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +76,7 @@ func (s *Shared) join() (*leader, error) {
 	return l, nil
 }
 
-// announce wakes all readers when there is a newer model.
+// announce notifies all readers when a newer model exists.
 func (s *Shared) announce(l *leader) {
 	for {
 		select {
@@ -115,8 +115,8 @@ func (s *Shared) next(l *leader) (*Cluster, <-chan struct{}) {
 	return l.Current(), l.news
 }
 
-// Read returns the model as soon as each source has responded or is known to be unavailable. The error explains why Kubernetes can't be queried at
-// all.
+// Read returns the model when each source has responded or is unavailable. The error explains why requests to
+// Kubernetes fail.
 func (s *Shared) Read(ctx context.Context) (*Cluster, error) {
 	l, err := s.join()
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *Shared) Read(ctx context.Context) (*Cluster, error) {
 	return c, err
 }
 
-// loaded returns the first model in which no source is loading, or the model at the end of Options.Patience.
+// loaded returns the first model without loading sources, or the model after Options.Patience.
 func (s *Shared) loaded(ctx context.Context, l *leader) (*Cluster, <-chan struct{}, error) {
 	late := time.NewTimer(l.o.Patience)
 	defer late.Stop()
@@ -148,8 +148,8 @@ func (s *Shared) loaded(ctx context.Context, l *leader) (*Cluster, <-chan struct
 	}
 }
 
-// Follow passes the current model to give, and then the newest model after each change, at most once per pause. It returns when ctx ends or give
-// returns an error.
+// Follow passes the current model to give. Then it passes the newest model after each change, at most once per pause.
+// It returns when ctx ends or give returns an error.
 func (s *Shared) Follow(ctx context.Context, pause time.Duration, give func(*Cluster) error) error {
 	l, err := s.join()
 	if err != nil {
@@ -177,7 +177,6 @@ func (s *Shared) Follow(ctx context.Context, pause time.Duration, give func(*Clu
 	}
 }
 
-// after returns a channel that is closed after a time.
 func after(d time.Duration) <-chan struct{} {
 	out := make(chan struct{})
 	time.AfterFunc(d, func() { close(out) })

@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/state"
 )
 
-// shared returns a Shared for an API server without objects, and a counter of the followers that it has opened.
+// shared returns a Shared for an API server without objects, and a counter of opened followers.
 func shared(t *testing.T) (*Shared, *atomic.Int32) {
 	t.Helper()
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

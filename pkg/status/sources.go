@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
-// Intervals between checks whether the API server responds at all.
+// Intervals between checks whether the API server responds.
 const (
 	probeEvery  = 5 * time.Second
 	probeAgain  = time.Second // while it doesn't
@@ -27,7 +27,8 @@ const (
 	probeMisses = 2 // how many responses may be missing before the API server counts as unavailable; a refused connection counts at once
 )
 
-// probe requests the API server's version repeatedly, because an idle connection doesn't show whether the API server still responds.
+// probe requests the version of the API server repeatedly. An idle connection doesn't show whether the API server still
+// responds.
 func (f *Follower) probe(ctx context.Context) {
 	for missed := 0; ctx.Err() == nil; {
 		asked, cancel := context.WithTimeout(ctx, probeLimit)
@@ -70,7 +71,7 @@ func (f *Follower) setRelease(body []byte) {
 	}
 }
 
-// answered records that the API server has responded. If it didn't respond before, all requests through it are sent again.
+// answered records that the API server has responded. After an outage, it repeats all requests through the API server.
 func (f *Follower) answered() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -103,7 +104,6 @@ func (f *Follower) silent(err error) {
 	f.stir()
 }
 
-// up records that a kind is being watched.
 func (f *Follower) up(k *kind) {
 	f.answered()
 	f.mu.Lock()
@@ -118,7 +118,7 @@ func (f *Follower) up(k *kind) {
 	f.stir()
 }
 
-// down records that a kind is no longer watched, and why.
+// down records that a kind is no longer watched, and the reason.
 func (f *Follower) down(k *kind, err error) {
 	f.mu.Lock()
 	if k.live {
@@ -142,17 +142,19 @@ func (f *Follower) down(k *kind, err error) {
 	f.stir()
 }
 
-// startingFor is how long an API server that has just started may reject permitted requests, because it hasn't read its roles yet.
+// startingFor is how long a newly started API server may reject permitted requests, because it hasn't read its roles
+// yet.
 const startingFor = 30 * time.Second
 
 var errStarting = errors.New("the API server has just started")
 
-// starting reports whether an error comes from an API server that hasn't read its roles. The caller holds the lock.
+// starting reports whether an API server returned an error because it hasn't read its roles yet. The caller holds the
+// lock.
 func (f *Follower) starting(err error) bool {
 	return isRefused(err) && !f.heard.IsZero() && !f.lostAt.IsZero() && f.now().Sub(f.lostAt) < startingFor
 }
 
-// nowSources returns the current states of all sources, and reports whether they have changed. The caller holds the lock.
+// nowSources returns the states of all sources, and reports whether any state has changed. The caller holds the lock.
 func (f *Follower) nowSources(now time.Time) ([]Source, bool) {
 	var out []Source
 	news := false
@@ -177,8 +179,8 @@ func (f *Follower) nowSources(now time.Time) ([]Source, bool) {
 	return out, news
 }
 
-// grace is how long a watch may be interrupted before the interruption is reported. Connections end regularly, and then the next watch begins at
-// once.
+// grace is how long a watch may be interrupted before the source is reported as stale. Connections end regularly, and a
+// new watch usually begins at once.
 const grace = 3 * time.Second
 
 func (f *Follower) source(name string) Source {
@@ -190,8 +192,8 @@ func (f *Follower) source(name string) Source {
 	return f.watchedSource(name)
 }
 
-// watchedSource returns the state of a source that consists of several watched kinds. While some kinds are loading, the message is about the other
-// kinds.
+// watchedSource returns the state of a source with several watched kinds. While some kinds are loading, the message
+// describes the other kinds.
 func (f *Follower) watchedSource(name string) Source {
 	var refused, failing, loading []string
 	var reason error
@@ -254,7 +256,8 @@ func (f *Follower) watchedSource(name string) Source {
 	return s
 }
 
-// refusal returns an explanation if the API server rejects the credentials, or "" if the user only doesn't have the permission.
+// refusal returns an explanation if the API server rejects the credentials. It returns "" if only a permission is
+// missing.
 func refusal(err error) string {
 	if apierrors.IsUnauthorized(err) {
 		return ": the API server doesn't accept these credentials"
@@ -262,14 +265,13 @@ func refusal(err error) string {
 	return ""
 }
 
-// away returns a source with the explanation that the API server doesn't respond.
+// away returns a copy of a source with the message that the API server doesn't respond.
 func (f *Follower) away(s Source) Source {
 	err := f.cluster.Explain(f.lost)
 	s.Message, s.Hint = err.Error(), hint.Of(err)
 	return s
 }
 
-// askedSource returns the state of a source with an asker.
 func (f *Follower) askedSource(a *asker) Source {
 	ever := !a.heard.IsZero()
 	switch {
@@ -295,13 +297,13 @@ func (f *Follower) askedSource(a *asker) Source {
 	return s
 }
 
-// AbsentError is the error that Options.Services returns if the cluster doesn't have the services' source.
+// AbsentError is the error of Options.Services if the cluster doesn't contain the source of services.
 type AbsentError struct{ Err error }
 
 func (e *AbsentError) Error() string { return e.Err.Error() }
 func (e *AbsentError) Unwrap() error { return e.Err }
 
-// absent returns a message and a remedy if err means that the cluster doesn't have a source. Otherwise ok is false.
+// absent returns a message and a remedy if err means that a source doesn't exist in the cluster. Otherwise ok is false.
 func absent(err error) (message, remedy string, ok bool) {
 	var none *web.NoneError
 	var missing *AbsentError

@@ -15,8 +15,8 @@ import (
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// tables holds all rows, the indices of these rows, and the parts of the last model, and marks the parts that must be rebuilt. The follower's lock
-// guards tables.
+// tables holds all rows, their indices and the parts of the last model. It also marks the parts that must be rebuilt.
+// The follower's lock guards tables.
 type tables struct {
 	nodes  map[string]*nodeRow
 	pods   map[string]*podRow
@@ -32,7 +32,7 @@ type tables struct {
 
 	podsKnown, nodesKnown bool
 
-	// layout holds the configured machines; nil if no configuration is known.
+	// layout holds the configured machines. It is nil if no configuration is known.
 	layout map[string]*layoutRow
 	// The last responses of the platform's services.
 	queue    *schedulerapi.Queue
@@ -58,7 +58,6 @@ type tables struct {
 	ownerList   []VirtualCluster
 }
 
-// layoutRow is the row of a configured machine.
 type layoutRow struct {
 	address, sku string
 	roles        []string
@@ -89,7 +88,7 @@ func newTables() *tables {
 	}
 }
 
-// index maps an object to the set of keys of the rows that belong to this object.
+// index maps the key of an object to the keys of its rows.
 type index map[string]map[string]struct{}
 
 func (x index) add(of, key string) {
@@ -109,7 +108,7 @@ func (x index) remove(of, key string) {
 	}
 }
 
-// put puts a row into a table and calls changed with the old and the new row. It ignores equal rows.
+// put stores a row in a table and calls changed with the old and the new row. It ignores equal rows.
 func put[T any](table map[string]*T, key string, is *T, changed func(was, is *T)) {
 	was := table[key]
 	if was == nil && is == nil || was != nil && is != nil && reflect.DeepEqual(was, is) {
@@ -123,8 +122,8 @@ func put[T any](table map[string]*T, key string, is *T, changed func(was, is *T)
 	changed(was, is)
 }
 
-// into returns a function that puts a row into a table, or removes it if the row is nil. It calls changed with the old
-// and the new row.
+// into returns a function that stores a row in a table, or removes the row if is is nil. The function calls changed
+// with the old and the new row.
 func into[T any](table map[string]*T, changed func(key string, was, is *T)) func(key string, is *T) {
 	return func(key string, is *T) {
 		put(table, key, is, func(was, is *T) { changed(key, was, is) })
@@ -179,7 +178,8 @@ func (b *tables) claimChanged(key string, was, is *claimRow) {
 
 func (b *tables) jobChanged(key string, was, is *job.Brief) {
 	b.dirtyJobs.Insert(key)
-	// Models show the owner of a GPU by the name of the job, so they change when the job appears or disappears.
+	// Models show the owner of a GPU by the name of the job. The owner must be rebuilt when the job is created or
+	// removed.
 	if was == nil || is == nil || was.Job.UID != is.Job.UID {
 		for pod := range b.podsOfJob[key] {
 			if node := b.pods[pod].node; node != "" {
@@ -193,10 +193,10 @@ func (b *tables) jobChanged(key string, was, is *job.Brief) {
 
 func (b *tables) eventChanged(string, *eventRow, *eventRow) { b.dirtyEvents = true }
 
-// maxEventRows is how many events are kept; if there are more, the oldest are dropped.
+// maxEventRows is the maximum number of stored events. Older events are dropped.
 const maxEventRows = 2 * MaxEvents
 
-// trimEvents drops events that no model will show, and returns their keys.
+// trimEvents drops events that are too old to be shown, and returns their keys.
 func trimEvents(events map[string]*eventRow) []string {
 	keys := slices.SortedFunc(maps.Keys(events), func(x, y string) int { return events[y].At.Compare(events[x].At) })
 	keys = keys[min(len(keys), MaxEvents):]
@@ -206,14 +206,14 @@ func trimEvents(events map[string]*eventRow) []string {
 	return keys
 }
 
-// newest selects the events that a model may show, while a long list of events is being read.
+// newest selects the events to show while a long list of events is being read.
 type newest struct {
 	mu    sync.Mutex
 	times map[string]time.Time // by UID: a recurring event counts once
 	floor time.Time            // more than enough events are newer
 }
 
-// has reports whether an event may be shown, and remembers the event.
+// has reports whether an event is recent enough to be shown, and records the event.
 func (n *newest) has(uid string, at time.Time) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -233,14 +233,14 @@ func (n *newest) has(uid string, at time.Time) bool {
 	return true
 }
 
-// reset forgets all times, because later events may be older if the API server was restored from a backup.
+// reset drops all recorded times. Later events may be older if the API server was restored from a backup.
 func (n *newest) reset() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.times, n.floor = nil, time.Time{}
 }
 
-// knowPods records that all pods are known. From then on the states of jobs are more exact.
+// knowPods records that the list of pods is complete. After that, the states of jobs are more exact.
 func (b *tables) knowPods() {
 	if !b.podsKnown {
 		b.podsKnown = true
@@ -248,14 +248,15 @@ func (b *tables) knowPods() {
 	}
 }
 
-// knowNodes records that the list of nodes is known. From then on, configured machines that aren't in the list are outside the cluster.
+// knowNodes records that the list of nodes is complete. After that, configured machines that aren't in the list are
+// outside the cluster.
 func (b *tables) knowNodes() {
 	if !b.nodesKnown {
 		b.nodesKnown, b.dirtyAll = true, true
 	}
 }
 
-// setQueue stores the scheduler's responses. Only jobs whose place in the queue changed are rebuilt.
+// setQueue stores the scheduler's responses. It rebuilds only jobs whose position in the queue changed.
 func (b *tables) setQueue(queue *schedulerapi.Queue, owners *schedulerapi.VirtualClusters) {
 	was, is := b.waiting, job.NewQueue(queue)
 	if queue == nil {
@@ -280,7 +281,8 @@ func (b *tables) setLayout(l map[string]*layoutRow) {
 	}
 }
 
-// setUse replaces the measurements of GPUs and the expiry of certificates. Machines without new measurements lose the old measurements.
+// setUse replaces the measurements of GPUs and the expiry of certificates. It removes the old measurements of machines
+// without new measurements.
 func (b *tables) setUse(use map[string]map[int32]*Use, expires map[string]expiry) {
 	for node := range b.use {
 		b.dirtyMachines.Insert(node)
@@ -294,7 +296,6 @@ func (b *tables) setUse(use map[string]map[int32]*Use, expires map[string]expiry
 	b.use, b.expiry = use, expires
 }
 
-// platformPods reports whether a change of a pod may change a service.
 func platformPods(namespaces sets.Set[string], was, is *podRow) bool {
 	of := func(p *podRow) bool { return p != nil && namespaces.Has(p.namespace) }
 	if !of(was) && !of(is) {
@@ -303,7 +304,7 @@ func platformPods(namespaces sets.Set[string], was, is *podRow) bool {
 	return was == nil || is == nil || was.shown != is.shown
 }
 
-// titleOf returns the title of a Framework's job, or other if the title isn't known.
+// titleOf returns the title of a Framework's job, or other if the title is unknown.
 func (b *tables) titleOf(object, other string) string {
 	brief := b.jobs[object]
 	if brief == nil || strings.HasSuffix(brief.Title(), "/"+object) {

@@ -37,12 +37,12 @@ func (n *Counts) countJob(j *Job, now time.Time) {
 	}
 }
 
-// rank returns the position of a level in the order of severity. The worst level is 0.
+// rank returns the severity of a level. The worst level is 0.
 func rank(level string) int {
 	return slices.Index([]string{LevelCritical, LevelWarning, LevelUnknown, LevelOK}, level)
 }
 
-// CompareAlerts orders alerts: silenced alerts last, then the worst first, then the newest first.
+// CompareAlerts sorts silenced alerts last, then by severity (worst first), then by time (newest first).
 func CompareAlerts(a, b Alert) int {
 	silent := func(x Alert) int {
 		if x.Silenced {
@@ -53,7 +53,8 @@ func CompareAlerts(a, b Alert) int {
 	return cmp.Or(cmp.Compare(silent(a), silent(b)), cmp.Compare(rank(a.Level()), rank(b.Level())), b.Since.Compare(a.Since), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Summary, b.Summary))
 }
 
-// Level returns the alert's severity as a level. Rules of other authors may use any text as severity, which counts as a warning.
+// Level returns the alert's severity as a level. Unknown severities count as warnings, because custom rules may use any
+// text.
 func (a *Alert) Level() string {
 	switch a.Severity {
 	case "critical", "page", "error":
@@ -64,7 +65,7 @@ func (a *Alert) Level() string {
 	return LevelWarning
 }
 
-// folder collects problems, and merges problems of the same kind into one problem with a count.
+// folder collects problems. It merges problems of the same kind into one problem with a count.
 type folder struct {
 	problems []Problem
 	at       map[string]int // by the key of equal problems
@@ -80,13 +81,11 @@ func (f *folder) add(same string, p Problem) {
 	f.problems = append(f.problems, p)
 }
 
-// found adds a finding about a machine as a problem.
 func (f *folder) found(same, machine string, c *checks.Finding) {
 	level := map[string]string{checks.Error: LevelCritical, checks.Warning: LevelWarning}
 	f.add(same, Problem{Level: level[c.Severity], Kind: "machine", Name: machine, Message: c.Message, Hint: c.Remedy})
 }
 
-// judge returns the verdict about a cluster.
 func judge(c *Cluster) Verdict {
 	f := &folder{at: map[string]int{}}
 	judgeSources(f, c.Sources)
@@ -115,7 +114,7 @@ func judge(c *Cluster) Verdict {
 	return v
 }
 
-// judgeSources adds the sources that can't be read. It omits sources that fail for the same reason as the API server.
+// judgeSources adds the sources that can't be read. It skips sources that fail for the same reason as the API server.
 func judgeSources(f *folder, sources []Source) {
 	told := ""
 	for i := range sources {
@@ -167,7 +166,7 @@ func judgeMachine(f *folder, m *Machine, now time.Time) {
 	}
 }
 
-// trouble returns the problem of a GPU in one line.
+// trouble describes the problem of a GPU in one line.
 func (g *GPU) trouble() string {
 	if g.Reason == "" {
 		return g.Health

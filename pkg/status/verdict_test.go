@@ -89,7 +89,7 @@ func TestASourceThatLoadsIsNoProblemUntilItIsLate(t *testing.T) {
 	assert.Equal(t, StateLoading, c.Sources[1].State, "the model itself stays")
 }
 
-// If one list doesn't arrive, the message names the list, and also contains the API server's responses about the other lists.
+// If one list is missing, the message names the list. It also contains the API server's responses about the other lists.
 func TestALateSourceNamesTheListThatIsMissing(t *testing.T) {
 	c := through(t, "127.0.0.1:1", "")
 	f, err := New(c, options(t, c))

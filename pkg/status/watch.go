@@ -13,13 +13,13 @@ import (
 	"github.com/openpai/paictl/pkg/kube/watch"
 )
 
-// kind is one kind of object that is followed.
+// kind is a kind of object that the follower watches.
 type kind struct {
 	name   string // in the plural, for people
 	source string
 	// optional means that this user may not have the permission to read the kind. In that case no error is reported.
 	optional bool
-	// named means that the keys of the kind's rows are names without the namespace.
+	// named means that the keys of the rows are names without the namespace.
 	named bool
 	reset func() // called when a list is complete, and when the connection is lost; may be nil
 	after func() // called after all changes of an event or a list, with the lock held; may be nil
@@ -37,9 +37,9 @@ type kind struct {
 	err    error     // why it isn't live
 }
 
-// follow connects a kind to its source. row converts an object to a row; a nil row is ignored. set stores a row, or removes it if the row is nil,
-// and is called with the lock held. After a broken connection the objects are listed again, because the API server may have been restored from a
-// backup.
+// follow connects a kind to its source. row converts an object to a row. Nil rows are ignored. set stores a row, or
+// removes it if the row is nil. The caller of set holds the lock. After a broken connection, the objects are listed
+// again, because the API server may have been restored from a backup.
 func follow[O runtime.Object, R any](f *Follower, k *kind, from watch.Source, row func(O) *R, set func(key string, is *R)) *kind {
 	k.store = watch.New(watch.Options[O, *R]{
 		Name: k.name, Source: from, Namespaces: !k.named, Relist: true,
@@ -81,7 +81,7 @@ func follow[O runtime.Object, R any](f *Follower, k *kind, from watch.Source, ro
 	return k
 }
 
-// isRefused reports whether the API server rejects the request because it doesn't know this user, or because the user isn't allowed to send it.
+// isRefused reports whether the API server rejects the user's credentials or denies permission.
 func isRefused(err error) bool { return watch.Refused(err) }
 
 // isSilence reports whether the API server didn't respond at all.

@@ -1,8 +1,7 @@
-// Package barrier waits until every task of a job has an address, and returns those addresses. In: the job controller or, for jobs
-// that an earlier paictl submitted, the attempt's ConfigMap, watched at the API server. Out: the peers, or an error.
+// Package barrier waits until every task of a job has an address, and returns those addresses. In: the job controller or, for
+// jobs that an earlier paictl submitted, the attempt's ConfigMap, watched at the API server. Out: the peers, or an error.
 //
-// The peers are published once, when the last pod has its address, and sent to every task that requested them: one message per
-// task, and none while they wait.
+// The peers are published once, when the last pod has an address. Each waiting task then receives one message.
 package barrier
 
 import (
@@ -22,22 +21,23 @@ import (
 const (
 	// DefaultTimeout is how long a task waits for the other tasks.
 	DefaultTimeout = 600 * time.Second
-	// watchPeriod is the duration of one watch. jitter spreads the requests with which tasks start the next watch.
+	// watchPeriod is the duration of one watch. jitter adds a random delay, so that tasks don't start their next watch at the
+	// same time.
 	watchPeriod = 60 * time.Second
 	minBackoff  = 200 * time.Millisecond
 	maxBackoff  = 10 * time.Second
-	// refusedFor is how long rejections are retried, because the task's Role may not exist yet.
+	// refusedFor is how long rejected requests are retried, because the task's Role may not exist yet.
 	refusedFor = time.Minute
 	tellEvery  = time.Minute
 )
 
-// Key is the key of the peers in the binaryData of the ConfigMap. It is the same as v1.PeersKey, because this package doesn't import package v1.
+// Key is the key of the peers in the ConfigMap's binaryData. It equals v1.PeersKey, which this package doesn't import.
 const Key = "peers"
 
-// Source is a source of the peers, which is a Client or a Controller.
+// Source is a source of the peers: a Client or a Controller.
 type Source interface {
-	// watch calls opened once the response begins, and found with each version of the peers. It returns when found returns true, the response ends,
-	// or an error occurs. period is how long a response may take.
+	// watch calls opened when the response begins, and found for each version of the peers. It returns when found returns true,
+	// the response ends, or an error occurs. period is the maximum duration of the response.
 	watch(ctx context.Context, period time.Duration, opened func(), found func([]byte) bool) (bool, error)
 	close()
 	name() string
@@ -57,8 +57,8 @@ type Wait struct {
 	waited     time.Time
 }
 
-// For waits for the peers. Its errors contain an exit code: 251 if other tasks have no address yet, 250 if the source can't be reached, and 252 if
-// the source rejects the request.
+// For waits for the peers. Its errors contain an exit code: 251 if other tasks have no address yet, 250 if the source is
+// unreachable, and 252 if the source rejects the request.
 func (w *Wait) For(ctx context.Context) (*peers.Peers, error) {
 	if w.Timeout <= 0 {
 		w.Timeout = DefaultTimeout
@@ -81,7 +81,7 @@ func (w *Wait) For(ctx context.Context) (*peers.Peers, error) {
 	return nil, err
 }
 
-// tell writes a message from time to time that the task waits, so that the task's log isn't empty.
+// tell periodically logs that the task waits.
 func (w *Wait) tell(ctx context.Context) {
 	t := time.NewTicker(tellEvery)
 	defer t.Stop()
@@ -95,7 +95,6 @@ func (w *Wait) tell(ctx context.Context) {
 	}
 }
 
-// try is the result of one watch.
 type try struct {
 	opened bool // the server answered
 	err    error
@@ -151,8 +150,8 @@ func (w *Wait) loop(ctx context.Context) (*peers.Peers, error) {
 	}
 }
 
-// timeout returns the error after the time has run out: the peers weren't published in time, or the source couldn't be reached or rejected the
-// request.
+// timeout returns the error after the time limit. The error says whether the peers weren't published, the source was
+// unreachable, or the source rejected the request.
 func (w *Wait) timeout(last try) error {
 	switch {
 	case last.opened:
@@ -163,7 +162,8 @@ func (w *Wait) timeout(last try) error {
 	return exit.With(exit.BarrierTransient, fmt.Errorf("%s can't be reached, tried for %s: %w", w.Source.name(), w.Timeout, last.err))
 }
 
-// accept decodes peers. It returns nil if the peers belong to another attempt, and an error if they don't match this task.
+// accept decodes peers. It returns nil if the peers belong to a different attempt. It returns an error if the peers don't match
+// this task.
 func (w *Wait) accept(data []byte) (*peers.Peers, error) {
 	p, err := peers.Decode(data)
 	if err != nil {
@@ -185,7 +185,7 @@ func (w *Wait) accept(data []byte) (*peers.Peers, error) {
 	return p, nil
 }
 
-// jitter lengthens a duration by a random part of up to a quarter.
+// jitter adds a random duration of up to a quarter of d.
 func jitter(d time.Duration) time.Duration {
 	return d + rand.N(d/4+1) //nolint:gosec // only to spread requests
 }

@@ -105,7 +105,6 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// publish writes the peers into the ConfigMap.
 func (a *api) publish(tb testing.TB, p *peers.Peers) {
 	tb.Helper()
 	data, err := peers.Encode(p)
@@ -146,7 +145,7 @@ func workers(attempt int32, n int) *peers.Peers {
 	return &peers.Peers{Attempt: attempt, Roles: []peers.Role{r}}
 }
 
-// begin starts to wait in the background, and returns when the watch is open.
+// begin starts to wait in the background. It returns when the watch is open.
 func begin(t *testing.T, a *api, w *Wait) <-chan error {
 	t.Helper()
 	before := a.requests.Load()
@@ -201,7 +200,7 @@ func TestPeersOfAnotherAttemptOrWithAnotherAddressAreNotOurs(t *testing.T) {
 		func() { a.publish(t, &peers.Peers{Attempt: 2}) },
 	} {
 		set()
-		// Otherwise, the next version would replace this version before it is sent.
+		// Otherwise the next version could replace this version before it is sent.
 		require.Eventually(t, func() bool { return a.messages.Load() > int64(i) }, time.Minute, time.Millisecond)
 	}
 	a.publish(t, workers(2, 3))
@@ -275,7 +274,7 @@ func TestTheCodeTellsWhyThereAreNoPeers(t *testing.T) {
 	}
 }
 
-// newOther returns a certificate that didn't sign the certificate of the server.
+// newOther returns an unrelated certificate, which didn't sign the server's certificate.
 func newOther(t *testing.T) []byte {
 	t.Helper()
 	dir, err := os.ReadFile(filepath.Join("testdata", "other-ca.crt"))
@@ -296,8 +295,8 @@ func TestAStoppedTaskWaitsNoLonger(t *testing.T) {
 	assert.Equal(t, 143, exit.Code(err))
 }
 
-// crowd opens n watches, and then publishes the peers. It returns how long after that the last task had its peers, and the processor time of all
-// tasks and the server together.
+// crowd opens n watches and then publishes the peers. It returns the time until the last task received the peers, and the
+// processor time of all tasks and the server.
 func crowd(tb testing.TB, a *api, n int) (took, cpu time.Duration) {
 	tb.Helper()
 	a.set(tb, map[string]any{})
@@ -325,7 +324,7 @@ func crowd(tb testing.TB, a *api, n int) (took, cpu time.Duration) {
 	return took, cpu
 }
 
-// cpuTime returns the CPU time that this process has used, which doesn't depend on the other load of the machine.
+// cpuTime returns the CPU time of this process, which doesn't depend on the load of the machine.
 func cpuTime(tb testing.TB) time.Duration {
 	tb.Helper()
 	var u unix.Rusage
@@ -342,8 +341,8 @@ func TestMessagesGrowWithTheNumberOfTasksAndNoFaster(t *testing.T) {
 	}
 }
 
-// BenchmarkBarrier measures how long after the last address is known a thousand tasks know all addresses. The tasks and the API server all run in
-// this process.
+// BenchmarkBarrier measures how long a thousand tasks need to receive all addresses after the last address is known. The tasks
+// and the API server run in this process.
 func BenchmarkBarrier(b *testing.B) {
 	for _, n := range []int{200, 1000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -363,8 +362,8 @@ func BenchmarkBarrier(b *testing.B) {
 	}
 }
 
-// BenchmarkDelivery measures the part of this time that the tasks of a cluster share, until the last of a thousand tasks has received the message. In
-// a cluster, each task then decodes the message on a different machine (see BenchmarkDecode in pkg/runtime/peers).
+// BenchmarkDelivery measures the delivery of the message to a thousand tasks without decoding. In a cluster, each task decodes
+// the message on a different machine (see BenchmarkDecode in pkg/runtime/peers).
 func BenchmarkDelivery(b *testing.B) {
 	const n = 1000
 	var total, totalCPU time.Duration

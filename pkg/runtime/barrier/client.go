@@ -14,14 +14,14 @@ import (
 	"github.com/openpai/paictl/pkg/node/podapi"
 )
 
-// Client reads one ConfigMap from an API server.
+// Client reads a ConfigMap from an API server.
 type Client struct {
 	API       *podapi.API
 	Namespace string
 	Name      string // the name of the ConfigMap
 }
 
-// InCluster returns a client that is configured by the environment and the files that the kubelet gives every container.
+// InCluster returns a client that uses the environment and the files that the kubelet adds to every container.
 func InCluster(getenv func(string) string, folder, namespace, name string) (*Client, error) {
 	api, err := podapi.InCluster(getenv, folder, "pai-runtime")
 	if err != nil {
@@ -30,7 +30,8 @@ func InCluster(getenv func(string) string, folder, namespace, name string) (*Cli
 	return &Client{API: api, Namespace: namespace, Name: name}, nil
 }
 
-// refusal reports whether an error means that the request was rejected. A retry then helps only if the permission is still being created.
+// refusal reports whether the API server rejected the request. A retry then helps only if the permission is still being
+// created.
 func refusal(err error) bool {
 	var status *podapi.StatusError
 	var answer *answerError
@@ -48,7 +49,7 @@ func (*Client) name() string { return "the API server" }
 
 func (c *Client) close() { c.API.Close() }
 
-// event is one event in the response to a watch request.
+// event is an event of a watch.
 type event struct {
 	Type   string `json:"type"`
 	Object struct {
@@ -58,18 +59,18 @@ type event struct {
 	} `json:"object"`
 }
 
-// maxEvent limits the size of one event. A ConfigMap has at most 1 MiB, and is encoded in base64.
+// maxEvent is the maximum size of one event. A ConfigMap has at most 1 MiB and is encoded in base64.
 const maxEvent = 4 << 20
 
-// watch calls found with each version of the peers in the ConfigMap, beginning with the current version. If the connection is lost without an error,
-// watch returns soon after the period.
+// watch calls found for each version of the peers in the ConfigMap, starting with the current version. If the connection is
+// silently lost, watch returns soon after the period.
 func (c *Client) watch(ctx context.Context, period time.Duration, opened func(), found func([]byte) bool) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, period+10*time.Second)
 	defer cancel()
 	query := url.Values{
 		"watch":         {"true"},
 		"fieldSelector": {"metadata.name=" + c.Name},
-		// Read from the API server's cache instead of etcd, because a thousand tasks may send this request at once. Newer versions arrive as events.
+		// Read from the API server's cache instead of etcd, because a thousand tasks may send this request at once.
 		"resourceVersion": {"0"},
 		"timeoutSeconds":  {strconv.Itoa(int(period.Seconds()))},
 	}

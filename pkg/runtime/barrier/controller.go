@@ -16,13 +16,13 @@ import (
 
 const (
 	dialTime = 10 * time.Second
-	// maxPeers limits the size of a response with a job's addresses. The addresses of 10,000 tasks take about 100 KB.
+	// maxPeers is the maximum size of a response with addresses. The addresses of 10,000 tasks take about 100 KB.
 	maxPeers = 4 << 20
-	// maxReason limits the part of an error response that is read.
+	// maxReason is the maximum size of the error message that is read from a response.
 	maxReason = 4 << 10
 )
 
-// Controller reads the peers from the job controller, which sends them once all tasks have an address.
+// Controller reads the peers from the job controller. The job controller sends the peers when all tasks have an address.
 type Controller struct {
 	URL     string // the URL of the job's peers
 	Token   string // of the job
@@ -32,7 +32,7 @@ type Controller struct {
 	seen   uint64 // the version of its last message
 }
 
-// answerError is a response of the controller that contains no peers.
+// answerError is a response without peers.
 type answerError struct {
 	code    int
 	message string
@@ -50,7 +50,7 @@ func (c *Controller) close() {
 	}
 }
 
-// watch waits for peers that differ from those in the last message.
+// watch waits for peers that differ from the last message.
 func (c *Controller) watch(ctx context.Context, period time.Duration, opened func(), found func([]byte) bool) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, period+10*time.Second)
 	defer cancel()
@@ -80,7 +80,7 @@ func (c *Controller) watch(ctx context.Context, period time.Duration, opened fun
 	case err != nil:
 		return false, fmt.Errorf("read the peers: %w", err)
 	}
-	// The connection isn't encrypted. The seal ensures that an attacker without the token can't make tasks connect to other addresses.
+	// The connection isn't encrypted. The seal ensures that an attacker without the token can't send false addresses.
 	if !peers.Sealed(c.Token, m.Data, m.Seal) {
 		return false, errors.New("the received peers are not from the job controller: their seal is wrong")
 	}
@@ -88,7 +88,7 @@ func (c *Controller) watch(ctx context.Context, period time.Duration, opened fun
 	return found(m.Data), nil
 }
 
-// open returns an HTTP client that doesn't use a proxy, because the environment of the image may specify one.
+// open returns an HTTP client without a proxy, because the environment of the image may specify a proxy.
 func (c *Controller) open() *http.Client {
 	if c.client == nil {
 		c.client = &http.Client{Transport: &http.Transport{

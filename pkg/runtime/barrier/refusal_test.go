@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/peers"
 )
 
-// refusing is a source that rejects requests until a point in time, and then returns the peers.
+// refusing rejects requests until a point in time, and then returns the peers.
 type refusing struct {
 	until time.Time
 	data  []byte

@@ -31,7 +31,7 @@ func archive(tb testing.TB, entries ...tar.Header) []byte {
 	return build(tb, func(err error) bool { require.NoError(tb, err); return true }, entries)
 }
 
-// build returns an archive with the entries. It leaves out an entry that can't be written if keep returns false for its error.
+// build returns an archive with the entries. It skips an invalid entry if keep returns false for its error.
 func build(tb testing.TB, keep func(error) bool, entries []tar.Header) []byte {
 	tb.Helper()
 	var buf bytes.Buffer
@@ -136,7 +136,7 @@ func TestNothingGetsOutOfTheFolder(t *testing.T) {
 	}
 }
 
-// inside checks that all links in a folder stay inside, and that no file was created next to the folder.
+// inside checks that all links in a folder stay inside the folder, and that no file was created next to the folder.
 func inside(t testing.TB, dir string) {
 	t.Helper()
 	list, err := os.ReadDir(filepath.Dir(dir))
@@ -185,7 +185,7 @@ func FuzzUnpack(f *testing.F) {
 	})
 }
 
-// server serves an archive, with failures that occur in networks.
+// server serves an archive and simulates network failures.
 type server struct {
 	*httptest.Server
 	data     []byte
@@ -237,7 +237,7 @@ func (s *server) code(t *testing.T) *spec.Code {
 	return &spec.Code{URL: s.URL, SHA256: hex.EncodeToString(sum[:]), Size: int64(len(s.data)), Dir: filepath.Join(t.TempDir(), "code")}
 }
 
-// big returns an archive whose content gzip can't compress.
+// big returns an archive with incompressible content.
 func big(t *testing.T) []byte {
 	t.Helper()
 	b := make([]byte, 600<<10)

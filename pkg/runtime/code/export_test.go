@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// GetBy is like Get, but calls a handler instead of using a network.
+// GetBy works like Get, but calls a handler instead of using a network.
 func GetBy(ctx context.Context, c *spec.Code, from http.Handler, tmp string, tell func(string, ...any)) error {
 	return get(ctx, c, &http.Client{Transport: handler{from}}, "token", tmp, tell)
 }

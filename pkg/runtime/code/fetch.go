@@ -1,5 +1,5 @@
-// Package code downloads the folder that was submitted with a job into a task.
-// In: an address and a checksum. Out: the files, or an error that says which part failed.
+// Package code downloads the folder that was submitted with a job into a task. In: an address and a checksum. Out: the files,
+// or an error that names the failed part.
 package code
 
 import (
@@ -24,20 +24,20 @@ const (
 	tries      = 8
 	minBackoff = 250 * time.Millisecond
 	maxBackoff = 15 * time.Second
-	// busyTries is the number of attempts while the server is busy with other downloads. They take at least a quarter of an hour.
+	// busyTries is the number of attempts while the server is busy. All attempts together take at least a quarter of an hour.
 	busyTries = 64
-	// stall is the time without data after which a download is canceled.
+	// stall is how long a download may receive no data before it is canceled.
 	stall = 30 * time.Second
 )
 
-// errFinal is an error after which a retry is useless.
+// errFinal is an error that a retry can't solve.
 type errFinal struct{ error }
 
-// errBusy means that the server has too many downloads at the moment.
+// errBusy means that the server has too many downloads.
 var errBusy = errors.New("the server is busy")
 
-// Get downloads the archive with its token, verifies it, and then unpacks it into c.Dir. It stores the archive in the folder tmp, and removes it
-// afterwards.
+// Get downloads the archive, verifies it, and then unpacks it into c.Dir. It stores the archive in the folder tmp and removes
+// it afterwards.
 func Get(ctx context.Context, c *spec.Code, token, tmp string, tell func(format string, args ...any)) error {
 	client := newClient()
 	defer client.CloseIdleConnections()
@@ -77,7 +77,6 @@ func newClient() *http.Client {
 	}}
 }
 
-// download is the state of a download.
 type download struct {
 	code   *spec.Code
 	token  string
@@ -125,7 +124,7 @@ func (d *download) run(ctx context.Context, tell func(string, ...any)) error {
 	}
 }
 
-// try downloads the missing part of the archive, and checks the whole archive at the end.
+// try downloads the missing part of the archive. Then it checks the whole archive.
 func (d *download) try(ctx context.Context) error {
 	if d.have < d.code.Size || d.have == 0 {
 		if err := d.request(ctx); err != nil {
@@ -144,7 +143,7 @@ func (d *download) try(ctx context.Context) error {
 	return nil
 }
 
-// restart discards the part of the archive that was already downloaded.
+// restart discards the downloaded part of the archive.
 func (d *download) restart() error {
 	d.have = 0
 	d.hash.Reset()
@@ -187,7 +186,7 @@ func (d *download) request(ctx context.Context) error {
 	default:
 		return fmt.Errorf("the server answers %s", res.Status)
 	}
-	// If the response has one byte more than announced, the archive is a different one.
+	// Read one byte more than the archive's size. If the response contains that byte, the archive is wrong.
 	body := io.LimitReader(res.Body, d.code.Size-d.have+1)
 	watchdog := time.AfterFunc(stall, cancel)
 	defer watchdog.Stop()

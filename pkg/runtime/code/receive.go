@@ -12,20 +12,20 @@ import (
 	"strings"
 )
 
-// Parcel describes a file or a folder that is copied, and its name.
+// Parcel describes a file or a folder to copy, and its name.
 type Parcel struct {
 	Name   string
 	Folder bool
-	// Skipped is called for each link that leads out of the folder. Receive omits such links.
+	// Skipped is called for each link to a target outside the folder. Receive skips such links.
 	Skipped func(name, why string)
 }
 
-// errUnasked is the error for a file that wasn't requested.
+// errUnasked is the error for an unrequested file.
 var errUnasked = errors.New("it was not requested, and is refused")
 
-// Receive unpacks one parcel into dir, and returns the size of its files in bytes. It doesn't trust the sender: it writes only the file or folder of
-// that name, and doesn't follow existing links. An existing file stays until the new file is complete. New files and folders get the source's mode
-// without the bits of the umask, like with cp. Existing folders keep their modes.
+// Receive unpacks one parcel into dir, and returns the size of its files in bytes. It doesn't trust the sender. It writes only
+// the named file or folder, and doesn't follow existing links. An existing file remains until the new file is complete. As with
+// cp, new files and folders get the source's mode without the bits of the umask. Existing folders keep their modes.
 func Receive(ctx context.Context, r io.Reader, dir string, p Parcel) (int64, error) {
 	if p.Name == "." || !fs.ValidPath(p.Name) || strings.Contains(p.Name, "/") {
 		return 0, fmt.Errorf("%q is not the name of a file", p.Name)
@@ -41,7 +41,7 @@ func Receive(ctx context.Context, r io.Reader, dir string, p Parcel) (int64, err
 	return receiveFile(ctx, r, root, p.Name)
 }
 
-// receiveFile receives an archive that must contain exactly one file.
+// receiveFile unpacks an archive that must contain exactly one file.
 func receiveFile(ctx context.Context, r io.Reader, root *os.Root, name string) (int64, error) {
 	u, came := newUnpacker(root, unlimited), false
 	u.umask, u.late = true, true
@@ -62,7 +62,7 @@ func receiveFile(ctx context.Context, r io.Reader, root *os.Root, name string) (
 	return u.written, err
 }
 
-// receiveFolder receives one folder. It opens the folder as a separate root, so that links in the folder can't lead outside.
+// receiveFolder unpacks one folder. It opens the folder as a separate root, so that links in the folder can't lead outside.
 func receiveFolder(ctx context.Context, r io.Reader, root *os.Root, p Parcel) (int64, error) {
 	made := root.Mkdir(p.Name, 0o755)
 	if made != nil && !errors.Is(made, fs.ErrExist) {

@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/code"
 )
 
-// home returns a folder into which a user copies files, and a function that checks that its other content didn't change.
+// home returns a target folder, and a function that checks that its other content didn't change.
 func home(t *testing.T) (dir string, untouched func()) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "home")
@@ -197,7 +197,7 @@ func TestAFileStaysUntilTheNewOneIsWhole(t *testing.T) {
 	}
 }
 
-// sparse returns a small archive with one file of this size, which consists only of a hole.
+// sparse returns a small archive with one file that consists only of a hole.
 func sparse(t *testing.T, name string, size int64) []byte {
 	t.Helper()
 	records := ""
@@ -241,7 +241,6 @@ func TestACopyHasNoLimitAndNoHoles(t *testing.T) {
 	untouched()
 	require.ErrorContains(t, code.UnpackCopy(t.Context(), bytes.NewReader(sparse(t, "model.pt", 1<<20)), dir), "a sparse file")
 
-	// Only the size in the header is large, because 40 GiB of data would take minutes.
 	large := hugeHeader(t, "model.pt", 40<<30)
 	require.ErrorContains(t, code.Unpack(t.Context(), bytes.NewReader(large), t.TempDir()), "more than 34359738368 bytes unpacked")
 	require.ErrorIs(t, code.UnpackCopy(t.Context(), bytes.NewReader(large), t.TempDir()), io.ErrUnexpectedEOF)
@@ -249,7 +248,7 @@ func TestACopyHasNoLimitAndNoHoles(t *testing.T) {
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF, "it breaks off, and isn't refused")
 }
 
-// hugeHeader returns the beginning of an archive that contains a file of this size.
+// hugeHeader returns the beginning of an archive that contains a file of this size. Real data of that size would take minutes.
 func hugeHeader(t *testing.T, name string, size int64) []byte {
 	t.Helper()
 	var out bytes.Buffer

@@ -15,20 +15,21 @@ import (
 	"strings"
 )
 
-// Limits of unpacked code. An archive of zeros can unpack to a thousand times its size. Copies that a user makes have no limit of bytes.
+// Limits of unpacked code. An archive of zeros can unpack to a thousand times its size. Copies by users have no limit of bytes.
 const (
 	maxUnpacked = 32 << 30
 	maxEntries  = 2_000_000
 	unlimited   = math.MaxInt64
 )
 
-// Unpack unpacks a gzipped tar into dir, which it creates if necessary. It never writes outside of dir, regardless of the archive's content. It
-// creates only files, folders and links that stay inside of dir. It fails at the first entry of another kind, but the entries before that entry stay.
+// Unpack unpacks a gzipped tar into dir, and creates dir if necessary. It never writes outside of dir, regardless of the
+// archive's content. It creates only files, folders and links that stay inside dir. At the first entry of a different kind, it
+// fails and keeps the entries before that entry.
 func Unpack(ctx context.Context, r io.Reader, dir string) error {
 	return unpack(ctx, r, dir, maxUnpacked)
 }
 
-// UnpackCopy is like Unpack, but without a limit of bytes, for files that a user copies.
+// UnpackCopy unpacks files that a user copies. It works like Unpack, but without a limit of bytes.
 func UnpackCopy(ctx context.Context, r io.Reader, dir string) error {
 	return unpack(ctx, r, dir, unlimited)
 }
@@ -42,7 +43,6 @@ func unpack(ctx context.Context, r io.Reader, dir string, most int64) error {
 	return each(ctx, r, newUnpacker(root, most).entry)
 }
 
-// openFolder opens a folder, and creates it if necessary.
 func openFolder(dir string) (*os.Root, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ type unpacker struct {
 	root    *os.Root // rejects names that lead outside, even through links
 	left    int64
 	folders map[string]bool // names that are known to be folders, and not links to folders
-	// umask means that the umask of the process applies to new files, and that existing folders keep their modes.
+	// umask applies the umask of the process to new files, and keeps the modes of existing folders.
 	umask   bool
 	written int64  // bytes of files
 	dense   bool   // no holes: files are written exactly as received
@@ -131,7 +131,7 @@ func (u *unpacker) entry(h *tar.Header, r io.Reader) error {
 		if path.IsAbs(h.Linkname) || !fs.ValidPath(target) {
 			return fmt.Errorf("the link to %q points outside of the folder", h.Linkname)
 		}
-		// A symbolic link with another name may have another target.
+		// A symbolic link with a different name may have a different target.
 		if info, err := u.root.Lstat(target); err != nil {
 			return err
 		} else if !info.Mode().IsRegular() {
@@ -147,7 +147,7 @@ func (u *unpacker) entry(h *tar.Header, r io.Reader) error {
 	return errors.New("neither a file, a folder nor a link")
 }
 
-// parent creates the folder that contains an entry, because some archives contain no entry for the folder.
+// parent creates the folder of an entry, because some archives contain no entry for the folder.
 func (u *unpacker) parent(name string) error {
 	if dir := path.Dir(name); dir != "." {
 		return u.folder(dir)
@@ -155,11 +155,10 @@ func (u *unpacker) parent(name string) error {
 	return nil
 }
 
-// folder creates a folder and its parents with the default mode.
 func (u *unpacker) folder(name string) error { return u.make(name, 0o755) }
 
-// make creates a folder with a mode, and its parents. No folder on the path may be a link. Otherwise, the depth of a name would differ from the depth
-// of its target, and links below the folder could lead outside.
+// make creates a folder with a mode, and its parents. No folder on the path may be a link. Otherwise, the depth of a name could
+// differ from the depth of its target, and links below the folder could lead outside.
 func (u *unpacker) make(name string, mode fs.FileMode) error {
 	if u.folders[name] {
 		return nil
@@ -182,7 +181,8 @@ func (u *unpacker) make(name string, mode fs.FileMode) error {
 	return err
 }
 
-// clear removes the file or folder that an entry replaces. Archives may contain a name twice, and a job may be retried in the same folder.
+// clear removes the file or folder that an entry replaces. An archive may contain a name twice, and a job may be retried in the
+// same folder.
 func (u *unpacker) clear(name string) error {
 	err := u.root.Remove(name)
 	delete(u.folders, name)
@@ -192,7 +192,7 @@ func (u *unpacker) clear(name string) error {
 	return err
 }
 
-// file writes a file with a temporary name, so that an existing file stays until the new file is complete.
+// file writes a file under a temporary name. An existing file remains until the new file is complete.
 func (u *unpacker) file(h *tar.Header, name string, mode fs.FileMode, r io.Reader) error {
 	if u.left -= h.Size; u.left < 0 {
 		return fmt.Errorf("the archive has more than %d bytes unpacked", int64(maxUnpacked))
@@ -221,10 +221,10 @@ func (u *unpacker) file(h *tar.Header, name string, mode fs.FileMode, r io.Reade
 	return u.commit(name)
 }
 
-// commit renames the last file to its final name. It replaces a link with that name, and doesn't follow it.
+// commit renames the last file to its final name. It replaces a link instead of following it.
 func (u *unpacker) commit(name string) error {
 	if err := u.root.Rename(u.beside, name); err != nil {
-		// The file can replace an empty folder.
+		// The target may be an empty folder, which the file replaces.
 		if cerr := u.clear(name); cerr != nil {
 			return cerr
 		}
@@ -237,7 +237,7 @@ func (u *unpacker) commit(name string) error {
 	return nil
 }
 
-// discard removes the last file if it still has its temporary name.
+// discard removes the last file if the file still has its temporary name.
 func (u *unpacker) discard() {
 	if u.beside != "" {
 		_ = u.root.Remove(u.beside) // the caller reports the first error
@@ -245,7 +245,7 @@ func (u *unpacker) discard() {
 	}
 }
 
-// sparse reports whether an entry is a file with holes, which the reader fills with zeros.
+// sparse reports whether an entry is a file with holes. The reader fills holes with zeros.
 func sparse(h *tar.Header) bool {
 	for name := range h.PAXRecords {
 		if strings.HasPrefix(name, "GNU.sparse.") {
@@ -255,8 +255,8 @@ func sparse(h *tar.Header) bool {
 	return false
 }
 
-// Inside reports whether the target of a symbolic link is inside of the folder. The target may contain ".." only at its beginning, where it passes
-// real folders. After the name of another link, ".." could lead anywhere.
+// Inside reports whether the target of a symbolic link is inside the folder. The target may contain ".." only at its beginning,
+// because ".." after the name of another link could lead anywhere.
 func Inside(name, target string) bool {
 	if target == "" || path.IsAbs(target) || strings.ContainsRune(target, 0) {
 		return false

@@ -33,7 +33,7 @@ func golden(t *testing.T, name string, got []byte) {
 	assert.Equal(t, string(want), string(got))
 }
 
-// job returns a job with two roles. The name of one role differs from its name in the Framework.
+// job returns a job with two roles. One role has a different name in the Framework.
 func job() *spec.Spec {
 	ports := []spec.Port{{Label: "ssh", Count: 1}, {Label: "http", Count: 2}}
 	return &spec.Spec{
@@ -167,7 +167,6 @@ func TestManyTasksAreLeftOutOfTheEnvironmentButNotOfTheFile(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(data), `"address":"10.1.39.15"`, "the last one is there")
 
-	// A program can be started with these variables.
 	cmd := exec.Command("/bin/sh", "-c", "echo $PAI_TASKS_NUM")
 	cmd.Env = env.Merge([]string{"PATH=/bin:/usr/bin"}, vars)
 	out, err := cmd.Output()

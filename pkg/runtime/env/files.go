@@ -18,7 +18,7 @@ const (
 	HostFile   = spec.Home + "/hostfile"
 )
 
-// PeersJSON returns all tasks as JSON. It contains all data about the tasks that the variables contain.
+// PeersJSON returns all tasks as JSON, with the same data as the variables.
 func (l *Layout) PeersJSON() ([]byte, error) {
 	address, port := l.Master()
 	data, err := json.Marshal(struct {
@@ -32,8 +32,8 @@ func (l *Layout) PeersJSON() ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// Hostfile returns a hostfile for mpirun, with one line per task. It contains the names in the ssh plugin's configuration, which defines the port for
-// each name.
+// Hostfile returns a hostfile for mpirun, with one line per task. It uses the names from the ssh plugin's configuration, which
+// sets the port of each name.
 func (l *Layout) Hostfile() []byte {
 	var b bytes.Buffer
 	for i := range l.Tasks {
@@ -42,14 +42,14 @@ func (l *Layout) Hostfile() []byte {
 	return b.Bytes()
 }
 
-// Comments before and after the runtime's lines in /etc/hosts, so that a restarted runtime replaces these lines.
+// Comments around the runtime's lines in /etc/hosts. A restarted runtime replaces the lines between these comments.
 const (
 	hostsBegin = "# pai-runtime: tasks of this job\n"
 	hostsEnd   = "# pai-runtime: end\n"
 )
 
-// Hosts returns the text of /etc/hosts with the names of all tasks. On the host network, two tasks may have the same address, and then both of their
-// short names have this address.
+// Hosts returns /etc/hosts with the names of all tasks. On the host network, two tasks on one machine have the same address, so
+// both short names map to this address.
 func (l *Layout) Hosts(old []byte) []byte {
 	text := string(old)
 	if before, rest, ok := strings.Cut(text, hostsBegin); ok {
@@ -77,7 +77,7 @@ func (l *Layout) Hosts(old []byte) []byte {
 	return b.Bytes()
 }
 
-// Write writes all files below root, which is "" except in tests.
+// Write writes all files below root. root is "" except in tests.
 func (l *Layout) Write(root string, vars []Var) error {
 	data, err := l.PeersJSON()
 	if err != nil {

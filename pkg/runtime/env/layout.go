@@ -1,7 +1,5 @@
-// Package env computes a task's data about its job: environment variables, a hostfile, names of
-// its peers, all tasks as JSON.
-// In: the spec, the peers, the identity of this task. Out: variables and files; it doesn't read from the
-// machine.
+// Package env computes a task's data about its job: environment variables, a hostfile, names of its peers, all tasks as JSON.
+// In: the spec, the peers, the identity of this task. Out: variables and files. It doesn't read files of the machine.
 package env
 
 import (
@@ -15,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// Self identifies this task with the names of the controller and the kubelet.
+// Self identifies this task to the controller and the kubelet.
 type Self struct {
 	Role        string // the name in the Framework
 	Index       int
@@ -28,12 +26,12 @@ type Self struct {
 	WorkDir string
 }
 
-// Task describes one task of the job to the other tasks.
+// Task describes a task to the other tasks of its job.
 type Task struct {
 	Role   string `json:"role"`   // the name in the job file
 	Object string `json:"object"` // the name in the Framework
 	Index  int    `json:"index"`
-	// NodeRank is the number of the task, counted over all roles in the order of the job file. Rank is the number of the task's first process.
+	// NodeRank numbers the tasks of all roles in the order of the job file. Rank is the number of the task's first process.
 	NodeRank       int              `json:"nodeRank"`
 	Rank           int              `json:"rank"`
 	LocalWorldSize int              `json:"localWorldSize"`
@@ -47,7 +45,8 @@ type Task struct {
 // Alias returns the short name of the task, ROLE-INDEX.
 func (t *Task) Alias() string { return t.Object + "-" + strconv.Itoa(t.Index) }
 
-// Aliases returns the short names of the task in both spellings of the role, or only one name if the spellings are the same.
+// Aliases returns the short names of the task in both spellings of its role. If both spellings are the same, it returns one
+// name.
 func (t *Task) Aliases() []string {
 	if own := t.Role + "-" + strconv.Itoa(t.Index); own != t.Alias() {
 		return []string{t.Alias(), own}
@@ -65,8 +64,8 @@ type Layout struct {
 	World int    // number of processes
 }
 
-// New returns the Layout of a job. p is nil for jobs whose tasks don't wait for each other. Then only the address of this task is known. If p isn't
-// nil, the numbers of tasks come from p, because a job may have been scaled after its submission.
+// New returns the Layout of a job. p is nil if the job's tasks don't wait for each other. Then only the address of this task is
+// known. If p isn't nil, p determines the number of tasks, because a job may be scaled after its submission.
 func New(s *spec.Spec, p *peers.Peers, self Self) (*Layout, error) {
 	l := &Layout{Spec: s, Self: self, Own: -1}
 	role := s.Role(self.Role)
@@ -101,7 +100,7 @@ func New(s *spec.Spec, p *peers.Peers, self Self) (*Layout, error) {
 	return l, nil
 }
 
-// maxIndex is larger than the index of any real task. It limits the list of tasks, which is at least as long as this task's index.
+// maxIndex is larger than any real task index. It limits the list of tasks, which is at least as long as this task's index.
 const maxIndex = 100_000
 
 func (l *Layout) add(r *spec.Role, known *peers.Role, index int, own bool) {
@@ -132,17 +131,17 @@ func (l *Layout) add(r *spec.Role, known *peers.Role, index int, own bool) {
 	l.Tasks = append(l.Tasks, t)
 }
 
-// Me returns the Task of this task.
+// Me returns this task.
 func (l *Layout) Me() *Task { return &l.Tasks[l.Own] }
 
 // Role returns the role of this task.
 func (l *Layout) Role() *spec.Role { return &l.Spec.Roles[l.Spec.Role(l.Self.Role)] }
 
-// Instances returns the number of tasks of the role with this index.
+// Instances returns the number of tasks of a role. role is the index of the role.
 func (l *Layout) Instances(role int) int { return l.First[role+1] - l.First[role] }
 
-// Master returns the address of the first task of the first role, and the port of the rendezvous on this task. A job with only one task connects to
-// itself without a name.
+// Master returns the address of the first task of the first role, and the rendezvous port of this task. If the job has only one
+// task, the address is a loopback address.
 func (l *Layout) Master() (string, int) {
 	t := &l.Tasks[0]
 	port := t.MasterPort
@@ -167,7 +166,6 @@ func first(list ...string) string {
 	return ""
 }
 
-// join returns numbers as text, separated by commas.
 func join(ports []int) string {
 	parts := make([]string, len(ports))
 	for i, p := range ports {
@@ -176,7 +174,7 @@ func join(ports []int) string {
 	return strings.Join(parts, ",")
 }
 
-// firstPort returns the first port with a label, or "" if the label has no ports.
+// firstPort returns the first port with a label, or "" if no port has the label.
 func (t *Task) firstPort(label string) string {
 	if list := t.Ports[label]; len(list) > 0 {
 		return strconv.Itoa(list[0])
@@ -184,7 +182,7 @@ func (t *Task) firstPort(label string) string {
 	return ""
 }
 
-// endpoint returns address:port. It puts an IPv6 address in brackets.
+// endpoint returns address:port, with brackets around an IPv6 address.
 func endpoint(address, port string) string {
 	if port == "" {
 		return address

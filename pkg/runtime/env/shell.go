@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Script returns the variables as a file for shells. The file contains one export per variable, with the value in single quotes, within which shells
-// don't expand anything.
+// Script returns a shell script that exports the variables. The values are in single quotes, so shells don't expand them.
 func Script(vars []Var) []byte {
 	var b bytes.Buffer
 	b.WriteString("# The variables that paictl sets for this task. Shells read them: . " + ScriptFile + "\n")
@@ -21,8 +20,8 @@ func Script(vars []Var) []byte {
 	return b.Bytes()
 }
 
-// ParseScript parses the output of Script. It isn't a shell. It returns an error for any other text, because otherwise it would silently ignore lines
-// that a user added.
+// ParseScript parses the output of Script. It returns an error for any other text, because it would otherwise silently ignore
+// lines that a user added.
 func ParseScript(data []byte) ([]Var, error) {
 	var out []Var
 	s := string(data)
@@ -59,7 +58,7 @@ func ParseScript(data []byte) ([]Var, error) {
 	return out, nil
 }
 
-// isName reports whether shells accept a text as the name of a variable.
+// isName reports whether s is a valid name of a shell variable.
 func isName(s string) bool {
 	for i, c := range []byte(s) {
 		if c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (i == 0 || c < '0' || c > '9') {
@@ -69,7 +68,7 @@ func isName(s string) bool {
 	return s != ""
 }
 
-// Without returns an environment, in the form of os.Environ, without the variables that have the names.
+// Without returns a copy of environ (see os.Environ) without the named variables.
 func Without(environ []string, names ...string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(e string) bool {
 		name, _, _ := strings.Cut(e, "=")
@@ -77,7 +76,7 @@ func Without(environ []string, names ...string) []string {
 	})
 }
 
-// Merge returns an environment, in the form of os.Environ, in which the variables are set.
+// Merge returns a copy of environ (see os.Environ) with the variables set.
 func Merge(environ []string, vars []Var) []string {
 	set := make(map[string]bool, len(vars))
 	for _, v := range vars {

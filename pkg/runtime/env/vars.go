@@ -10,13 +10,14 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// Var is one environment variable.
+// Var is an environment variable.
 type Var struct {
 	Name, Value string
 	scope       scope
 }
 
-// scope determines which variables are omitted if a job has too many tasks, because a program can't be started with too large an environment.
+// scope determines which variables are omitted if a job has too many tasks. A program can't start if its environment is too
+// large.
 type scope int
 
 const (
@@ -25,21 +26,22 @@ const (
 	secondary       // repetitions in the Framework's spelling of the role
 )
 
-// Limits of the environment. Linux allows 128 KiB for one variable, and 2 MiB for the arguments and the environment together. A program's arguments
-// and the variables that a shell adds need space, too.
+// Limits of the environment. Linux allows 128 KiB for one variable, and 2 MiB for the arguments and the environment together.
+// The program's arguments and variables that a shell adds also need space.
 const (
 	MaxBytes    = 1 << 20
 	maxVariable = 128<<10 - 1
 )
 
-// Vars returns the variables in the order of the documentation (docs/job-runtime.md), and messages to the user if some are omitted. used is the size
-// of the environment without these variables, in bytes.
+// Vars returns the variables in the order of docs/job-runtime.md, and messages about omitted variables. used is the size of the
+// environment without these variables, in bytes.
 func (l *Layout) Vars(used int) ([]Var, []string) {
 	v := &vars{index: map[string]int{}}
 	l.jobVars(v)
 	l.ownVars(v)
 	l.rankVars(v)
-	// Add the Framework's spelling first, so that the user's spelling overrides it if the name of one role is the Framework's name of another role.
+	// Add the Framework's spelling first. The user's spelling must override it if a role's name equals the Framework's name of
+	// a different role.
 	l.roleVars(v, secondary, func(r *spec.Role) string { return r.Object })
 	l.roleVars(v, always, func(r *spec.Role) string { return r.Name })
 	l.taskVars(v, secondary, func(t *Task) string { return t.Object })
@@ -63,7 +65,7 @@ func (v *vars) set(s scope, name, value string) {
 
 func (v *vars) add(name, value string) { v.set(always, name, value) }
 
-// fit omits variables that don't fit into the limits. It returns the other variables, and messages to the user.
+// fit omits variables that exceed the limits. It returns the other variables, and messages about the omitted variables.
 func (v *vars) fit(limit int) ([]Var, []string) {
 	var notes []string
 	list := slices.DeleteFunc(v.list, func(x Var) bool {
@@ -151,7 +153,7 @@ func (l *Layout) ownVars(v *vars) {
 	v.add("PAI_HOSTFILE", HostFile)
 }
 
-// rankVars adds the variables that launchers of distributed programs read, such as torchrun (PET_*) and torch's env://.
+// rankVars adds the variables for launchers of distributed programs, such as torchrun (PET_*) and torch's env://.
 func (l *Layout) rankVars(v *vars) {
 	me := l.Me()
 	address, port := l.Master()

@@ -1,10 +1,10 @@
-// Package exit has the exit codes of the runtime itself, and errors with an exit code. In: an error, and the reason why
-// it ends the task. Out: the exit code for the container.
+// Package exit has the exit codes of the runtime itself, and errors with an exit code. In: an error, and the reason why it ends
+// the task. Out: the exit code for the container.
 package exit
 
 import "errors"
 
-// Exit codes of the runtime itself. Their names are from OpenPAI's exit specification.
+// Exit codes of the runtime itself, with the names from OpenPAI's exit specification.
 const (
 	Setup             = 247 // PAIRuntimeSetupFailed: a step before the program
 	SSHBarrierTimeout = 249 // PAIRuntimeSSHBarrierTimeout
@@ -20,12 +20,12 @@ const (
 	signalBase = 128
 )
 
-// Error is an error that determines the exit code of the task.
+// Error is an error with an exit code for the task.
 type Error struct {
 	Code int
 	Err  error
-	// Program reports whether the code is the exit code of a program, which the failure rules interpret. The rules don't interpret the runtime's own
-	// codes, because they would search the output of a program that never ran.
+	// Program means that the code is the exit code of a program. The failure rules interpret only such codes. For the runtime's
+	// own codes, the rules would search the output of a program that never ran.
 	Program bool
 }
 
@@ -42,7 +42,7 @@ func With(code int, err error) error {
 	return &Error{Code: code, Err: err}
 }
 
-// Code returns the exit code of the outermost Error, Setup for another error, and 0 for nil.
+// Code returns the exit code of the outermost Error. It returns Setup for any other error, and 0 for nil.
 func Code(err error) int {
 	var e *Error
 	switch {
@@ -54,14 +54,15 @@ func Code(err error) int {
 	return Setup
 }
 
-// OfProgram returns an error with the exit code of a program, or with the code that a shell would return for a program that can't be started.
+// OfProgram returns an error with the exit code of a program. If the program can't be started, code is the code that a shell
+// would return.
 func OfProgram(code int, err error) error { return &Error{Code: code, Err: err, Program: true} }
 
-// Own reports whether the exit code of an error is the runtime's own code, and not a program's exit code.
+// Own reports whether the exit code of an error is one of the runtime's codes, not a program's exit code.
 func Own(err error) bool {
 	var e *Error
 	return !errors.As(err, &e) || !e.Program
 }
 
-// Signal returns the exit code of a program that was ended by the signal n.
+// Signal returns the exit code of a program that signal n ended.
 func Signal(n int) int { return signalBase + n }

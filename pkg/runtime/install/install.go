@@ -12,11 +12,11 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// Name is the file name of the runtime in the folder.
+// Name is the file name of the runtime in its folder.
 const Name = "runtime"
 
-// Into copies the program at the path self to dir/runtime. Everyone may execute the copy, because the user's container may run as any user. Into
-// replaces an existing copy atomically.
+// Into copies the program at the path self to dir/runtime, and replaces an existing copy atomically. All users may execute the
+// copy, because the user's container may run as any user.
 func Into(self, dir string) (err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -37,7 +37,7 @@ func Into(self, dir string) (err error) {
 	return out.CloseAtomicallyReplace()
 }
 
-// Link makes dir/runtime a link to the program at the path self, unless dir/runtime already exists.
+// Link makes dir/runtime a link to the program at the path self. It does nothing if dir/runtime exists.
 func Link(self, dir string) error {
 	if err := os.Symlink(self, filepath.Join(dir, Name)); err != nil && !errors.Is(err, os.ErrExist) {
 		return err

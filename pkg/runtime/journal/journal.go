@@ -1,5 +1,5 @@
-// Package journal writes the runtime's own messages and the output of plugins to the container's standard error, each
-// line marked, and to a file with times. In: lines. Out: the log, the file, and its end for the failure rules.
+// Package journal writes the runtime's own messages and the output of plugins to the container's standard error, each line
+// marked, and to a file with times. In: lines. Out: the log, the file, and the end of the file for the failure rules.
 package journal
 
 import (
@@ -16,12 +16,12 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// File is the path of the file with the runtime's messages in the container.
+// File is the path of the file with the runtime's messages.
 const File = spec.Home + "/logs/runtime.log"
 
 const (
 	prefix = "[pai-runtime] "
-	// maxFile limits the size of the file. A file that reaches this size is renamed to File.1, and replaces an older File.1.
+	// maxFile is the maximum size of the file. A file of this size is renamed to File.1 and replaces an older File.1.
 	maxFile = 10 << 20
 	tailLen = 1 << 20
 	maxLine = 64 << 10
@@ -63,7 +63,7 @@ func (j *Journal) open() error {
 	return nil
 }
 
-// Stderr returns a writer to the container's standard error. Its output never appears in the middle of a line of the journal.
+// Stderr returns a writer to the container's standard error. Its output never splits a line of the journal.
 func (j *Journal) Stderr() io.Writer { return stderr{j} }
 
 type stderr struct{ j *Journal }
@@ -77,7 +77,7 @@ func (s stderr) Write(p []byte) (int, error) {
 // Printf writes one message, and marks each of its lines.
 func (j *Journal) Printf(format string, args ...any) { j.print(true, format, args) }
 
-// Notef writes a message only to the file. Such messages help to find a fault, but would be noise in the log of a job without problems.
+// Notef writes a message only to the file. Such messages help in debugging, but would clutter the log of a successful job.
 func (j *Journal) Notef(format string, args ...any) { j.print(false, format, args) }
 
 func (j *Journal) print(shown bool, format string, args []any) {
@@ -109,14 +109,14 @@ func (j *Journal) line(text []byte, shown bool) {
 	}
 }
 
-// Tail returns the end of the output, including the marks. It returns a copy, because plugins in the background may continue to write.
+// Tail returns a copy of the last output, including the marks. Plugins in the background may continue to write.
 func (j *Journal) Tail() []byte {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return bytes.Clone(j.tail.Bytes())
 }
 
-// Writer returns a writer for the output of a plugin. The writer marks each line. Flush writes the last line.
+// Writer returns a writer for the output of a plugin. The writer marks each line. The caller must call Flush at the end.
 func (j *Journal) Writer() *Writer { return &Writer{journal: j} }
 
 // Writer splits the output of a plugin into lines.
@@ -143,7 +143,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	}
 }
 
-// Flush writes the last line if the line doesn't end with a newline.
+// Flush writes the last line if the output doesn't end with a newline.
 func (w *Writer) Flush() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -68,7 +68,6 @@ func TestWithoutAFileTheLogHasTheMessages(t *testing.T) {
 	assert.Contains(t, string(j.Tail()), "hello")
 }
 
-// brokenLog is a container's log that no longer has a reader.
 type brokenLog struct{}
 
 func (brokenLog) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }

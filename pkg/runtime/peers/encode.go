@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// maxSize limits the unpacked size of a message in Decode. A message for ten thousand tasks with UIDs has 1 MB.
+// maxSize is the maximum unpacked size of a message. A message for ten thousand tasks with UIDs has 1 MB.
 const maxSize = 32 << 20
 
 var rolePattern = regexp.MustCompile(`^[a-z0-9]{1,63}$`)
@@ -29,8 +29,9 @@ func validUID(s string) bool {
 	return len(s) > 0 && len(s) <= 63
 }
 
-// header is the first line of the message, in JSON. Three lines for each role follow, with the addresses of pods, the addresses of machines, and
-// UIDs. A comma follows each entry. The lists aren't JSON, because decoding them would take most of a task's time.
+// header is the first line of the message, in JSON. Three lines for each role follow: the addresses of pods, the addresses of
+// machines, and UIDs. A comma follows each entry. The lists aren't JSON, because decoding JSON would take most of a task's
+// time.
 type header struct {
 	Attempt int32    `json:"attempt"`
 	Roles   []string `json:"roles"`
@@ -50,7 +51,7 @@ func split(text string) []string {
 	return strings.Split(strings.TrimSuffix(text, ","), ",")
 }
 
-// Encode returns the gzipped message. The result for the same peers is always the same.
+// Encode returns the gzipped message. The same peers always give the same message.
 func Encode(p *Peers) ([]byte, error) {
 	if err := p.check(); err != nil {
 		return nil, err
@@ -81,7 +82,8 @@ func Encode(p *Peers) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// Decode decodes the output of Encode. It validates everything, because addresses are written to /etc/hosts and to files that shells read.
+// Decode decodes the output of Encode. It validates all fields, because addresses are written to /etc/hosts and to files that
+// shells read.
 func Decode(data []byte) (*Peers, error) {
 	text, err := unpack(data)
 	if err != nil {
@@ -107,7 +109,7 @@ func Decode(data []byte) (*Peers, error) {
 	return p, p.check()
 }
 
-// unpack returns the uncompressed text. A gzip file contains the length at its end, so unpack reads the text into a buffer of exactly that size.
+// unpack returns the uncompressed text. It allocates a buffer of the length that the gzip trailer contains.
 func unpack(data []byte) (string, error) {
 	z, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
@@ -148,7 +150,7 @@ func (p *Peers) check() error {
 			if err := address(r.PodIPs[i]); err != nil {
 				return fmt.Errorf("peers: task %s-%d: %w", r.Name, i, err)
 			}
-			// Don't check an address again that is the same as the previous one, because adjacent tasks are often on the same machine.
+			// Skip an address that equals the previous address, because adjacent tasks are often on the same machine.
 			if host := r.HostIPs[i]; host != "" && (i == 0 || host != r.HostIPs[i-1]) {
 				if err := address(host); err != nil {
 					return fmt.Errorf("peers: machine of task %s-%d: %w", r.Name, i, err)
@@ -171,7 +173,7 @@ func address(s string) error {
 	return err
 }
 
-// Role returns the role with the Framework's name, or nil.
+// Role returns the role with this name in the Framework, or nil.
 func (p *Peers) Role(name string) *Role {
 	if p == nil {
 		return nil

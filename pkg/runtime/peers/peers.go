@@ -1,5 +1,5 @@
-// Package peers encodes the addresses that the controller sends to all tasks of a job when each has one, and computes
-// their ports. In: addresses. Out: the message, small enough that a thousand tasks may get it at once.
+// Package peers encodes the addresses that the controller sends to all tasks of a job when each has one, and computes their
+// ports. In: addresses. Out: the message, small enough for a thousand tasks at once.
 package peers
 
 // Peers is the content of the message. The controller publishes one message per attempt, with the addresses of all tasks.
@@ -9,12 +9,12 @@ type Peers struct {
 	Roles   []Role
 }
 
-// Role holds the addresses of a role's tasks. Each list has one entry per task, by index.
+// Role holds the addresses of a role's tasks. Each list has one entry per task, in the order of task indices.
 type Role struct {
 	Name   string // the name in the Framework
 	PodIPs []string
 	// HostIPs are the addresses of the tasks' machines.
 	HostIPs []string
-	// PodUIDs are set only for the host network, on which they determine the ports.
+	// PodUIDs are set only on the host network, because they determine the ports there.
 	PodUIDs []string
 }

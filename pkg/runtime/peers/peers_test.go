@@ -16,8 +16,8 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// The expected values come from another program in another language, which was written only from the description: the md5 of "[uid][label][k]", whose
-// hex digits are cut at 12 and 24, summed, modulo the size of the range.
+// The expected values come from an independent program, which was written only from the description: the md5 of
+// "[uid][label][k]", whose hex digits are cut at 12 and 24, summed, modulo the size of the range.
 func TestHostPortsAreThoseOfOpenPAI(t *testing.T) {
 	const uid = "0a5f1d3c-9b7e-4c1a-8f2d-6e3b5a7c9d10"
 	for _, c := range []struct {
@@ -53,7 +53,6 @@ func TestPortsOfThePodNetworkLeaveOutTheOneOfTheRendezvous(t *testing.T) {
 	assert.Len(t, slices.Compact(all), 20_000)
 }
 
-// large returns the peers of a job with n tasks on the host network.
 func large(n int) *peers.Peers {
 	r := peers.Role{Name: "worker"}
 	for i := range n {

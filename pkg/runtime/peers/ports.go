@@ -11,18 +11,19 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// The default range of ports, which doesn't include its end.
+// The default range of ports. The range doesn't include DefaultPortEnd.
 const (
 	DefaultPortStart = 15000
 	DefaultPortEnd   = 40000
-	// MasterLabel is the label from which the port of a job's rendezvous on the host network is computed.
+	// MasterLabel is the label for computing a job's rendezvous port on the host network.
 	MasterLabel = "master"
-	// MasterPort is the port of a job's rendezvous on the pod network.
+	// MasterPort is a job's rendezvous port on the pod network.
 	MasterPort = 29500
 )
 
-// HostPort computes port number k of a label for a task on the host network. Every task that knows the pod's UID computes the same port, so no ports
-// have to be allocated. If the port is in use, the task detects this when it starts, and the pod of the next attempt has another UID.
+// HostPort computes port number k of a label for a task on the host network. Every task computes the same port from the pod's
+// UID, so no ports have to be allocated. If the port is in use, the task fails when it starts. The pod of the next attempt has
+// a different UID and different ports.
 func HostPort(podUID, label string, k, start, end int) int {
 	if end <= start {
 		start, end = DefaultPortStart, DefaultPortEnd
@@ -40,7 +41,7 @@ func HostPort(podUID, label string, k, start, end int) int {
 	return int(n%uint64(end-start)) + start
 }
 
-// HostPorts computes all ports of a task on the host network, by label.
+// HostPorts returns all ports of a task on the host network, by label.
 func HostPorts(podUID string, ports []spec.Port, start, end int) map[string][]int {
 	out := map[string][]int{}
 	for _, p := range ports {
@@ -53,8 +54,8 @@ func HostPorts(podUID string, ports []spec.Port, start, end int) map[string][]in
 	return out
 }
 
-// PodPorts returns the ports of a task on the pod network, by label. It numbers the ports from DefaultPortStart in the order of the labels, so that
-// all tasks of a role have the same ports.
+// PodPorts returns the ports of a task on the pod network, by label. It numbers the ports from DefaultPortStart in the order of
+// the labels, so all tasks of a role have the same ports.
 func PodPorts(ports []spec.Port) map[string][]int {
 	sorted := slices.Clone(ports)
 	slices.SortFunc(sorted, func(a, b spec.Port) int { return strings.Compare(a.Label, b.Label) })

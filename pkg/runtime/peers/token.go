@@ -10,17 +10,19 @@ import (
 	"strings"
 )
 
-// A task has a token of its job. With the token, it proves that it may read the job's addresses, and it verifies that the addresses come from the
-// controller. Everyone who may read the job's pods can also read the token and the addresses.
+// A task receives a token of its job. The token proves that the task may read the job's addresses. With the token, the task
+// verifies that the addresses come from the controller. Every user who may read the job's pods can also read the token and the
+// addresses.
 
-// Message is the message with the addresses that the job controller sends to the tasks of a job.
+// Message contains the addresses that the job controller sends to the tasks of a job.
 type Message struct {
 	Version uint64 `json:"version"` // unique among all messages
 	Data    []byte `json:"data"`    // the output of Encode
 	Seal    string `json:"seal"`    // the seal of the data
 }
 
-// WriteMessage writes a message as JSON. It doesn't copy the data, because all tasks of a job may get the message at the same time.
+// WriteMessage writes a message as JSON. It doesn't copy the data, because all tasks of a job may receive the message at the
+// same time.
 func WriteMessage(w io.Writer, version uint64, data []byte, token string) error {
 	if _, err := fmt.Fprintf(w, `{"version":%d,"data":"`, version); err != nil {
 		return err
@@ -36,25 +38,25 @@ func WriteMessage(w io.Writer, version uint64, data []byte, token string) error 
 	return err
 }
 
-// Token returns the token of a Framework. It is computed with the controller's key.
+// Token computes the token of a Framework with the controller's key.
 func Token(key []byte, framework, uid string) string {
 	return uid + "." + code(key, []byte(framework+"\n"+uid))
 }
 
-// CheckToken returns the UID in a token. ok reports whether the token is valid for a Framework with this name and UID.
+// CheckToken returns the UID in a token. ok reports whether the token is valid for the Framework.
 func CheckToken(key []byte, framework, token string) (uid string, ok bool) {
 	uid, _, _ = strings.Cut(token, ".")
 	return uid, len(key) > 0 && hmac.Equal([]byte(token), []byte(Token(key, framework, uid)))
 }
 
-// OfCode returns the name that replaces the name of a Framework in the token for code. It differs from all names of Frameworks, because those contain
-// no slash.
+// OfCode returns the name that the token for code contains instead of a Framework's name. Names of Frameworks contain no slash,
+// so they never equal this name.
 func OfCode(sha256 string) string { return "code/" + sha256 }
 
-// Seal returns a code with which tasks that have the token can verify the sender of a message.
+// Seal returns an authentication code of a message. Tasks with the token can verify the sender of the message.
 func Seal(token string, message []byte) string { return code([]byte(token), message) }
 
-// Sealed reports whether a seal belongs to the message and this token.
+// Sealed reports whether seal is the seal of the message with this token.
 func Sealed(token string, message []byte, seal string) bool {
 	return hmac.Equal([]byte(seal), []byte(Seal(token, message)))
 }

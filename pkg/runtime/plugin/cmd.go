@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// cmd is the plugin that runs shell commands before and after the commands of the job.
+// cmd is the plugin that runs shell commands before and after the job's commands.
 type cmd struct {
 	PreCommands  []string `json:"preCommands"`
 	PostCommands []string `json:"postCommands"`

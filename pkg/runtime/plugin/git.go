@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// git is the plugin that clones a repository with the git program of the job's image.
+// git is the plugin that clones a repository. It uses the git program of the job's image.
 type git struct {
 	Repo     string   `json:"repo_uri"`
 	Options  []string `json:"options"`
@@ -37,7 +37,7 @@ func (g *git) check() error {
 	if g.Repo == "" {
 		return errors.New("parameter repo_uri is missing")
 	}
-	// Don't show the error, because an address that can't be parsed may contain a password.
+	// Don't show the error, because an invalid address may contain a password.
 	if _, err := url.Parse(g.Repo); err != nil && strings.Contains(g.Repo, "://") {
 		return errors.New("parameter repo_uri is not an address; in a login write %, #, / and @ as %25, %23, %2F and %40")
 	}
@@ -55,8 +55,9 @@ func (g *git) pre(ctx context.Context, r *Run) error {
 	if _, err := exec.LookPath("git"); err != nil {
 		return errors.New("git: command not found: the image has no git; install it there, or submit the code with the job")
 	}
-	// Clone into a folder next to the target, so that an interrupted attempt leaves no files in the target. If the target exists, clone into a folder
-	// within it, because it may be the only folder that this user may write to, or the mount point of a volume, which can't be renamed.
+	// Clone into a folder next to the target, so that an interrupted attempt leaves no files in the target. If the target
+	// exists, clone into a folder within the target. The target may be the only folder that this user may write to, or a mount
+	// point, which can't be renamed.
 	beside := filepath.Dir(dir)
 	if there {
 		beside = dir
@@ -76,7 +77,6 @@ func (g *git) pre(ctx context.Context, r *Run) error {
 	return os.Rename(clone, dir)
 }
 
-// clone clones the repository into a folder below tmp and returns the folder.
 func (g *git) clone(ctx context.Context, r *Run, tmp string) (string, error) {
 	repo, secret := hideLogin(g.Repo, r.Environ)
 	environ := env.Merge(r.Environ, append(secret, env.Var{Name: "GIT_TERMINAL_PROMPT", Value: "0"}))
@@ -103,7 +103,7 @@ func (g *git) clone(ctx context.Context, r *Run, tmp string) (string, error) {
 	}
 }
 
-// target returns the folder for the clone. there reports whether the folder exists, which is allowed if it is empty.
+// target returns the folder for the clone. there reports whether the folder exists. An existing folder must be empty.
 func (g *git) target(r *Run) (dir string, there bool, err error) {
 	dir = g.CloneDir
 	if dir == "" {
@@ -127,7 +127,7 @@ func (g *git) target(r *Run) (dir string, there bool, err error) {
 	return dir, true, nil
 }
 
-// moveInto moves the content of one folder into another folder on the same file system.
+// moveInto moves the content of a folder to another folder on the same file system.
 func moveInto(from, to string) error {
 	list, err := os.ReadDir(from)
 	if err != nil {
@@ -141,8 +141,9 @@ func moveInto(from, to string) error {
 	return nil
 }
 
-// hideLogin removes the user and the password from an address. It returns variables through which git gets them, so that lists of processes and git's
-// messages don't show them. Except with ssh, a user without a password may be a token.
+// hideLogin removes the user and the password from an address. It returns variables that contain them for git, so that process
+// lists and git's messages don't show them. The user is hidden even without a password, because it may be a token. With ssh,
+// the user is kept.
 func hideLogin(repo string, environ []string) (string, []env.Var) {
 	u, err := url.Parse(repo)
 	if err != nil || u.User == nil {
@@ -164,7 +165,7 @@ func hideLogin(repo string, environ []string) (string, []env.Var) {
 	}
 }
 
-// configured returns the number of git settings that the environment already contains.
+// configured returns the number of git settings in the environment.
 func configured(environ []string) int {
 	n := 0
 	for _, e := range environ {

@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// repository creates a git repository with one commit on the disk. It must be called before a Reaper runs.
+// repository must be called before a Reaper runs.
 func repository(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -51,7 +51,7 @@ func backend(t *testing.T) string {
 	return filepath.Join(strings.TrimSpace(string(path)), "git-http-backend")
 }
 
-// gitServer serves a folder in a separate process, because this process reaps the children that net/http/cgi waits for.
+// gitServer serves a folder in a separate process, because this process reaps the children of net/http/cgi.
 func gitServer(t *testing.T, dir string) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -67,7 +67,7 @@ func gitServer(t *testing.T, dir string) string {
 	return url
 }
 
-// serveRepositories is the main function of that process. The first request with a login fails.
+// serveRepositories is the main function of that process. It rejects the first request with a login.
 func serveRepositories(dir, backend string) {
 	handler := &cgi.Handler{Path: backend, Env: []string{"GIT_PROJECT_ROOT=" + dir, "GIT_HTTP_EXPORT_ALL=1"}}
 	var fail atomic.Int32

@@ -20,33 +20,32 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// Run holds the data of a task that plugins need.
+// Run holds a task's data for plugins.
 type Run struct {
 	Layout  *env.Layout
 	Environ []string
-	// Home is spec.Home except in tests. UserHome is the home folder of the user that runs the container.
+	// Home is spec.Home except in tests. UserHome is the home folder of the container's user.
 	Home, UserHome string
 	Dir            string // the folder in which commands run
 	Reaper         *process.Reaper
 	Signals        *process.Signals
 	Grace          time.Duration
 	Tell           func(format string, args ...any)
-	// Output returns a file for the output of plugins' programs. The caller calls the returned function when the programs have ended, or run in the
-	// background.
+	// Output returns a file for the output of a plugin's program. The caller calls the returned function when the program has
+	// ended or runs in the background.
 	Output func() (*os.File, func(), error)
 	// Self is the path of the runtime's own program.
 	Self string
 }
 
-// plugin is a plugin with its decoded parameters.
 type plugin interface {
 	// pre runs before the job's commands.
 	pre(ctx context.Context, r *Run) error
-	// post runs after the job's commands if they were successful.
+	// post runs after the job's commands if they succeeded.
 	post(ctx context.Context, r *Run) error
 }
 
-// kinds maps the names of plugins to functions that create them.
+// kinds maps the name of a plugin to its constructor.
 var kinds = map[string]func() plugin{
 	"cmd":              func() plugin { return &cmd{} },
 	"git":              func() plugin { return &git{} },
@@ -67,7 +66,7 @@ type entry struct {
 	shown string // the name and number in messages
 }
 
-// New decodes the parameters of all plugins, so that a mistake in the last plugin is found before the first plugin runs.
+// New decodes the parameters of all plugins. An error in any plugin is found before the first plugin runs.
 func New(list []spec.Plugin, r *Run) (*Plugins, error) {
 	p := &Plugins{run: r}
 	for i, s := range list {
@@ -103,7 +102,7 @@ func read(s spec.Plugin) (plugin, error) {
 	return p, nil
 }
 
-// parameterError returns an error that contains the name of the field, but not the value, which may be a secret.
+// parameterError returns an error that contains the name of the field. It omits the value, because the value may be a secret.
 func parameterError(err error) error {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
@@ -135,7 +134,7 @@ func (p *Plugins) Post(ctx context.Context) error {
 	return nil
 }
 
-// handle applies the failurePolicy to an error of a plugin. If the task was stopped, this isn't a failure of the plugin.
+// handle applies the failurePolicy to an error of a plugin. It doesn't report a plugin failure if the task was stopped.
 func (p *Plugins) handle(ctx context.Context, e entry, when string, err error) error {
 	switch {
 	case err == nil:
@@ -149,8 +148,8 @@ func (p *Plugins) handle(ctx context.Context, e entry, when string, err error) e
 	return fmt.Errorf("%s%s: %w", e.shown, when, err)
 }
 
-// command runs a program of a plugin, and waits until the program ends. The output goes to the journal. Background processes of the program continue
-// to run.
+// command runs a program of a plugin until the program exits, and writes its output to the journal. Background processes of the
+// program continue to run.
 func (r *Run) command(args []string, environ []string) error {
 	out, closeOut, err := r.Output()
 	if err != nil {
@@ -169,7 +168,7 @@ func (r *Run) command(args []string, environ []string) error {
 	return nil
 }
 
-// background starts a program of a plugin that runs at the same time as the commands.
+// background starts a program of a plugin that runs beside the job's commands.
 func (r *Run) background(args []string, environ []string, stdin *os.File) error {
 	out, closeOut, err := r.Output()
 	if err != nil {
@@ -180,7 +179,7 @@ func (r *Run) background(args []string, environ []string, stdin *os.File) error 
 	return err
 }
 
-// ask runs a program and returns its output. It returns an error if the program's exit code isn't 0.
+// ask runs a program and returns its output. It returns an error if the exit code isn't 0.
 func (r *Run) ask(ctx context.Context, args []string) (string, error) {
 	out, code, err := r.Reaper.Ask(ctx, process.Command{Args: args, Dir: r.Dir, Env: r.Environ})
 	if err == nil && code != 0 {
@@ -189,7 +188,8 @@ func (r *Run) ask(ctx context.Context, args []string) (string, error) {
 	return out, err
 }
 
-// script runs shell commands from a file. If they were an argument, the list of processes would show them, and they would be limited to 128 KiB.
+// script writes shell commands to a file and runs the file. As an argument, the commands would be visible in process lists and
+// limited to 128 KiB.
 func (r *Run) script(name, text string) error {
 	file := filepath.Join(r.Home, "runtime.d", name)
 	args, text, err := Shell(nil, text)
@@ -202,7 +202,7 @@ func (r *Run) script(name, text string) error {
 	return r.command(append(args, file), r.Environ)
 }
 
-// flag is a JSON boolean that may also be written as a string.
+// flag is a JSON boolean or a string with a boolean.
 type flag bool
 
 func (f *flag) UnmarshalJSON(data []byte) error {

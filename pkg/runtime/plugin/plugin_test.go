@@ -29,7 +29,7 @@ import (
 
 const patience = time.Minute
 
-// TestMain also runs the ssh server, like the command pai-runtime, and a server of repositories.
+// TestMain also runs the SSH server and the git server.
 func TestMain(m *testing.M) {
 	switch {
 	case len(os.Args) == 2 && os.Args[1] == "sshd":
@@ -59,7 +59,6 @@ func serve() int {
 	return 0
 }
 
-// said collects the log of a run.
 type said struct{ output.Buffer }
 
 func (s *said) await(t *testing.T, text string) {
@@ -67,7 +66,7 @@ func (s *said) await(t *testing.T, text string) {
 	require.Eventually(t, func() bool { return strings.Contains(s.String(), text) }, patience, 10*time.Millisecond, "%q", text)
 }
 
-// newRun returns the Run of a task in this process. Until the test ends, it must not wait for children with os/exec.
+// newRun returns the Run of a task in this process. Until the test ends, the test must not wait for children with os/exec.
 func newRun(t *testing.T) (*Run, *said) {
 	t.Helper()
 	log := &said{}
@@ -200,7 +199,7 @@ func TestCommandsOfAPluginStopAtTheFirstThatFails(t *testing.T) {
 
 func TestAStopIsNoFailureOfThePlugin(t *testing.T) {
 	r, log := newRun(t)
-	// The context of Pre doesn't stop the program, but signals do.
+	// Signals stop the program, but the context of Pre doesn't.
 	ctx := r.Signals.Context()
 	p := plugins(t, r, ignored(named("cmd", `{"preCommands":["echo up; sleep 60"]}`)), named("cmd", `{"preCommands":["echo NOT"]}`))
 	done := make(chan error, 1)
@@ -238,7 +237,7 @@ func TestWhatAPluginStartsInTheBackgroundRunsOn(t *testing.T) {
 	log.await(t, "from behind")
 }
 
-// image gives the task an image with these programs, which are links to programs of this machine, or scripts.
+// image adds programs to the task's image. They are links to programs of this machine, or scripts.
 func image(t *testing.T, r *Run, programs map[string]string) {
 	t.Helper()
 	bin := t.TempDir()

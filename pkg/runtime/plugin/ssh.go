@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/sshd"
 )
 
-// ssh is the plugin that lets users and the job's own tasks log in to a task.
+// ssh is the plugin for logins to a task by users and by other tasks of the job.
 type ssh struct {
 	JobSSH  *flag       `json:"jobssh"` // tasks can log in to each other; true by default
 	Barrier flag        `json:"sshbarrier"`
@@ -27,7 +27,7 @@ type ssh struct {
 		Type  string `json:"type"`
 		Value string `json:"value"`
 	} `json:"userssh"`
-	// JobKey is a key that was made for this job when it was submitted.
+	// JobKey was created for this job at its submission.
 	JobKey struct {
 		PrivateKey     string   `json:"privateKey"`
 		AuthorizedKeys []string `json:"authorizedKeys"`
@@ -99,7 +99,7 @@ func publicKey(key string) (string, error) {
 	return sshd.AuthorizedKey(signer), nil
 }
 
-// serve starts the server as a separate process, so that a failure of the server ends connections, but not the task.
+// serve starts the SSH server in a separate process. A crash of the server ends connections, but doesn't end the task.
 func (s *ssh) serve(ctx context.Context, r *Run, keys []string) error {
 	ports := r.Layout.Me().Ports["ssh"]
 	if len(ports) == 0 {
@@ -134,14 +134,14 @@ func (s *ssh) serve(ctx context.Context, r *Run, keys []string) error {
 	return nil
 }
 
-// A server that fails again and again is restarted only a few times. If the server has worked for a while before it fails, for example because the
-// kernel killed it to free memory, this counts as the first failure.
+// A server that fails repeatedly is restarted only a few times. If the server has worked for a while, for example until the
+// kernel killed it to free memory, the count starts again.
 const (
 	restarts = 5
 	worked   = 10 * time.Minute
 )
 
-// startServer starts the process of the server, and restarts it when it ends. The socket stays open in the meantime, so that clients only have to
+// startServer starts the server's process, and restarts it when it exits. The socket stays open, so that clients only have to
 // wait.
 func (r *Run) startServer(l *os.File, c sshd.Config) error {
 	p, pipe, err := r.server(l, c)
@@ -172,7 +172,7 @@ func (r *Run) startServer(l *os.File, c sshd.Config) error {
 	return nil
 }
 
-// server starts the process of the server once. The caller keeps the returned pipe open as long as the server should run.
+// server starts the server's process. The server runs until the caller closes the returned pipe.
 func (r *Run) server(l *os.File, c sshd.Config) (*process.Process, *os.File, error) {
 	in, send, err := os.Pipe()
 	if err != nil {

@@ -46,7 +46,7 @@ func sshParameters(t *testing.T, key string, more map[string]any) string {
 	return string(data)
 }
 
-// freePort returns a port that is currently free. It is below the range of ports that the kernel allocates.
+// freePort returns a free port below the range that the kernel allocates.
 func freePort(t *testing.T) int {
 	t.Helper()
 	for range 1000 {
@@ -60,7 +60,6 @@ func freePort(t *testing.T) int {
 	return 0
 }
 
-// sshRun returns a task whose ssh port is free.
 func sshRun(t *testing.T) (*Run, *said, string) {
 	t.Helper()
 	r, log := newRun(t)
@@ -86,7 +85,7 @@ func login(address, key string, signer xssh.Signer) error {
 	return err
 }
 
-// servers returns the PIDs of the children that are ssh servers.
+// servers returns the PIDs of the children that are SSH servers.
 func servers(t *testing.T) []int {
 	t.Helper()
 	var out []int

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// tensorboard is the plugin that runs TensorBoard, which shows training logs, on the first task of the first role.
+// tensorboard is the plugin that runs TensorBoard on the first task of the first role. TensorBoard shows training logs.
 type tensorboard struct {
 	Port   json.Number       `json:"port"`
 	LogDir map[string]string `json:"logdir"`
@@ -65,8 +65,8 @@ func (t *tensorboard) install(r *Run) error {
 	return errors.New("tensorboard: command not found: the image has neither tensorboard nor python to install it")
 }
 
-// args returns the arguments for a major version of TensorBoard. Version 2 has a different option for named folders, and listens only on 127.0.0.1 by
-// default.
+// args returns the arguments for a major version of TensorBoard. Version 2 has a different option for named folders, and
+// listens only on 127.0.0.1 by default.
 func (t *tensorboard) args(major int) []string {
 	var named []string
 	for _, name := range slices.Sorted(maps.Keys(t.LogDir)) {
@@ -82,10 +82,10 @@ func (t *tensorboard) args(major int) []string {
 	return []string{"--logdir_spec=" + strings.Join(named, ","), port, "--bind_all"}
 }
 
-// versionLimit is how long TensorBoard may take to print its version. It is long because TensorBoard may first load TensorFlow.
+// versionLimit is how long TensorBoard may take to print its version. TensorBoard may first load TensorFlow, which takes long.
 const versionLimit = time.Minute
 
-// version runs TensorBoard to get its major version. It returns 2 if TensorBoard doesn't print a version.
+// version returns TensorBoard's major version. It returns 2 if TensorBoard doesn't print a version.
 func version(ctx context.Context, r *Run) int {
 	ctx, cancel := context.WithTimeout(ctx, versionLimit)
 	defer cancel()

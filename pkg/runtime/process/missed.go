@@ -10,22 +10,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// child is a process that existed when its process group was asked to end.
+// child is a process that existed when its process group received the first signal.
 type child struct {
 	pid   int
 	start uint64 // in clock ticks since the machine started; a later process with the same PID has a different value
 }
 
-// ticks is the duration of a clock tick in ns. USER_HZ is 100 for all programs on all machines.
+// ticks is the duration of a clock tick in ns. USER_HZ is 100 on all machines.
 const ticks = uint64(time.Second / 100)
 
-// stop asks the process group to end.
+// stop sends a signal to the process group.
 //
-// A shell with a trap may have forked a child that hasn't executed its program yet. In this child, the signal goes to the shell's handler, and is
-// lost when the program begins. The shell then waits for a program that wasn't asked to end. So stop records the shell's children that haven't
-// executed their programs yet, and resend sends them the signal again when they have. Programs that were already running have received the signal.
-// Programs that start later don't get the signal, because a trap of the user may run them at the end. Therefore, a program that a shell forks in the
-// microseconds between the signal and the scan still runs for the whole grace period.
+// A shell with a trap may have forked a child that hasn't executed its program yet. In this child, the shell's handler receives
+// the signal, and the signal is lost when the program starts. The shell then waits for a program that received no signal.
+// Therefore, stop records the shell's children that haven't executed their programs yet. resend sends the signal to these children
+// after they have. Programs that start later receive no signal, because a trap of the user may run them at the end. If a shell
+// forks a program in the microseconds between the signal and the scan, that program runs for the whole grace period.
 func (p *Process) stop(s unix.Signal) error {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
@@ -52,8 +52,8 @@ func (p *Process) stop(s unix.Signal) error {
 	return nil
 }
 
-// resend sends the signal again to children that missed it. These are children that have executed another program in the meantime, don't handle the
-// signal, and still run.
+// resend sends the signal again to recorded children that missed it. Such a child has executed a program, doesn't handle the
+// signal, and still runs.
 func (p *Process) resend() {
 	left := p.children[:0]
 	for _, c := range p.children {
@@ -69,7 +69,7 @@ func (p *Process) resend() {
 	p.children = left
 }
 
-// program returns the path of the file that a process runs, or "" if it can't be read.
+// program returns the path of a process's executable, or "" if it can't be read.
 func program(pid int) string {
 	name, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 	if err != nil {
@@ -78,13 +78,13 @@ func program(pid int) string {
 	return name
 }
 
-// startTime returns the time at which a process began, in clock ticks. ok is false if the process doesn't exist or has exited.
+// startTime returns when a process started, in clock ticks. ok is false if the process doesn't exist or has exited.
 func startTime(pid int) (uint64, bool) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, false
 	}
-	// The second field is the name of the program in parentheses, which may contain any bytes.
+	// The second field is the program's name in parentheses. It may contain any bytes.
 	_, rest, ok := cutLast(string(data), ") ")
 	fields := strings.Fields(rest)
 	if !ok || len(fields) < 20 || fields[0] == "Z" {
@@ -94,7 +94,7 @@ func startTime(pid int) (uint64, bool) {
 	return n, err == nil
 }
 
-// byDefault reports whether a process neither handles, ignores nor blocks a signal.
+// byDefault reports whether a process doesn't handle, ignore or block a signal.
 func byDefault(pid int, s unix.Signal) bool {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

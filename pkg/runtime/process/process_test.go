@@ -29,7 +29,6 @@ func reaper(t *testing.T) *process.Reaper {
 	return r
 }
 
-// host runs programs and collects their output.
 type host struct {
 	reaper  *process.Reaper
 	signals *process.Signals
@@ -47,7 +46,7 @@ func newHost(t *testing.T) *host {
 	return h
 }
 
-// start runs a script with sh. It sends each line that the script prints to h.lines.
+// start runs a script with sh. It sends each printed line to h.lines.
 func (h *host) start(t *testing.T, script string) *process.Process {
 	t.Helper()
 	s, w, err := process.NewStream(&h.out, lineWriter(h.lines))
@@ -63,7 +62,7 @@ func (h *host) start(t *testing.T, script string) *process.Process {
 	return p
 }
 
-// await waits until a line was printed. It skips other lines that shells may print, such as which process was killed.
+// await waits until a line was printed. It skips other lines, because shells may report killed processes.
 func (h *host) await(t *testing.T, line string) {
 	t.Helper()
 	limit := time.After(time.Minute)
@@ -124,7 +123,7 @@ func TestAProgramThatCannotBeStartedSaysWhy(t *testing.T) {
 
 func TestOrphansAreReapedWhileTheProgramRuns(t *testing.T) {
 	h := newHost(t)
-	// The parent of twenty children ends first, so this process has to reap the children.
+	// The parent of twenty children exits first, so this process has to reap the children.
 	p := h.start(t, `for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do (sh -c 'echo $$' & ); done; read x < /dev/zero || true; sleep 1000`)
 	require.Eventually(t, func() bool { return strings.Count(h.out.String(), "\n") == 20 }, time.Minute, 10*time.Millisecond)
 	for pid := range strings.FieldsSeq(h.out.String()) {
@@ -196,7 +195,7 @@ func TestOtherSignalsGoToTheProgramAndStopNothing(t *testing.T) {
 	h.await(t, "up")
 	done := make(chan process.Outcome, 1)
 	go func() { done <- h.signals.Supervise(p, time.Second) }()
-	// Supervise may not know the program yet. Until it does, the signal has no effect.
+	// The signal has no effect until Supervise has started.
 	for {
 		require.NoError(t, unix.Kill(os.Getpid(), unix.SIGUSR1))
 		select {
@@ -219,8 +218,8 @@ func TestASignalBeforeTheProgramReachesIt(t *testing.T) {
 func TestAChildThatForgotTheSignalGetsItAgain(t *testing.T) {
 	h := newHost(t)
 	mark := filepath.Join(t.TempDir(), "mark")
-	// This simulates the moment between fork and exec: the signal goes to a handler that does nothing, and then the program begins without a handler.
-	// USR1 shows that signals reach the program.
+	// This simulates the time between fork and exec: a handler that does nothing receives the signal, and then the program
+	// starts without a handler. USR1 shows that signals reach the program.
 	p := h.start(t, `trap : USR1; trap 'exit 143' TERM; (trap 'echo got' USR1; trap : TERM; echo up; until [ -e `+mark+` ]; do :; done; exec sleep 1000)`)
 	h.await(t, "up")
 	done := make(chan process.Outcome, 1)
@@ -241,7 +240,7 @@ func TestAChildThatForgotTheSignalGetsItAgain(t *testing.T) {
 
 func TestAProgramThatHandledTheSignalIsNotDisturbed(t *testing.T) {
 	h := newHost(t)
-	// At its end, the program no longer handles signals, like Python during its cleanup.
+	// The program stops handling signals before it exits, like Python during its cleanup.
 	p := h.start(t, `trap : TERM; python3 -u -c '
 import signal, time
 def stop(*_): raise SystemExit
@@ -313,7 +312,6 @@ func TestAChildThatNeverStopsWritingDoesNotHoldUpTheEnd(t *testing.T) {
 	require.NoError(t, p.Signal(unix.SIGKILL))
 }
 
-// broken is a log that no longer has a reader.
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }

@@ -18,8 +18,8 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/exit"
 )
 
-// Reaper waits for all children of the runtime, including orphans that it inherited. While a Reaper runs, other code must not wait for children. For
-// example, os/exec's Wait would fail, because the children would already have been reaped.
+// Reaper waits for all children of the runtime, including orphans. While a Reaper runs, other code must not wait for children.
+// For example, os/exec's Wait would fail, because the Reaper has already waited for the child.
 type Reaper struct {
 	mu      sync.Mutex
 	waiting map[int]chan unix.WaitStatus
@@ -28,8 +28,8 @@ type Reaper struct {
 	done    chan struct{}
 }
 
-// NewReaper begins to reap children. As PID 1, the runtime inherits orphans. In tests, and in pods that share their process namespace, the runtime
-// isn't PID 1, so it becomes a subreaper.
+// NewReaper starts to reap children. As PID 1, the runtime inherits orphans. In tests and in pods with a shared process
+// namespace, the runtime isn't PID 1, so it becomes a subreaper.
 func NewReaper() (*Reaper, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become the reaper of orphans: %w", err)
@@ -43,7 +43,7 @@ func NewReaper() (*Reaper, error) {
 	return r, nil
 }
 
-// Stop stops reaping. Afterwards, os/exec can be used again.
+// Stop stops reaping. After Stop, os/exec works again.
 func (r *Reaper) Stop() {
 	signal.Stop(r.signals)
 	close(r.stop)
@@ -62,7 +62,8 @@ func (r *Reaper) run() {
 	}
 }
 
-// reap reaps all children that have ended. Pending signals are merged, so one signal may stand for several children.
+// reap waits for all children that have exited. The kernel merges pending signals, so one SIGCHLD may represent several
+// children.
 func (r *Reaper) reap() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -96,19 +97,20 @@ type Command struct {
 	Extra  []*os.File // from file descriptor 3 on
 }
 
-// Process is a started program. It leads a session. The program and its children are one process group, except for children that leave the group.
+// Process is a started program that leads a session. The program and its children form one process group. Children may leave
+// the group.
 type Process struct {
 	PID  int
 	done chan unix.WaitStatus
 
-	// These fields are set when the process is asked to end, and read only afterwards.
+	// These fields are set when the process is stopped. After that, they are only read.
 	asked    unix.Signal
 	program  string // the program of the group's leader
 	children []child
 }
 
-// Start starts a program. Its errors contain the exit codes that shells use: 127 for a program that doesn't exist, and 126 for a program that can't
-// be run.
+// Start starts a program. Its errors contain the exit codes of shells: 127 if the program doesn't exist, and 126 if it can't be
+// executed.
 func (r *Reaper) Start(c Command) (*Process, error) {
 	path, err := exec.LookPath(c.Args[0])
 	if err != nil && !errors.Is(err, exec.ErrDot) {
@@ -153,7 +155,7 @@ func startError(name string, err error) error {
 	case errors.Is(err, exec.ErrNotFound):
 		return exit.OfProgram(exit.NotFound, fmt.Errorf("%s: command not found (%w)", name, cause))
 	case errors.Is(err, fs.ErrNotExist):
-		// Linux reports the same error for a program whose loader or interpreter is missing.
+		// Linux returns the same error if the program's loader or interpreter is missing.
 		return exit.OfProgram(exit.NotFound, fmt.Errorf("%s: command not found, or its loader or interpreter is missing (%w)", name, cause))
 	case errors.Is(err, unix.E2BIG):
 		cause = fmt.Errorf("%w: its arguments and the environment are larger than Linux allows", err)
@@ -171,10 +173,10 @@ func (p *Process) Signal(s unix.Signal) error {
 	return nil
 }
 
-// Alive reports whether the process group has members. A leader that was reaped doesn't count.
+// Alive reports whether the process group has members other than a reaped leader.
 func (p *Process) Alive() bool { return !errors.Is(unix.Kill(-p.PID, 0), unix.ESRCH) }
 
-// Code returns the exit code that a shell would report for a program.
+// Code returns the exit code that a shell would report.
 func Code(s unix.WaitStatus) int {
 	if s.Signaled() {
 		return exit.Signal(int(s.Signal()))

@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrStopped is the cause with which the context of Signals is canceled.
+// ErrStopped is the cancellation cause of Signals' context.
 var ErrStopped = errors.New("the task was stopped")
 
-// Signals receives the runtime's signals. SIGTERM and SIGINT stop the task: they cancel the context, and are forwarded
-// to the running program. Other signals are only forwarded.
+// Signals receives the runtime's signals. SIGTERM and SIGINT stop the task: they cancel the context, and are forwarded to the
+// running program. Other signals are only forwarded.
 type Signals struct {
 	ctx    context.Context //nolint:containedctx // the type exists to hold it
 	cancel context.CancelCauseFunc
@@ -28,12 +28,12 @@ type Signals struct {
 	first   unix.Signal // the signal that stopped the task, or 0
 }
 
-// Listen begins to receive signals. It calls tell with messages for the log.
+// Listen starts to receive signals. It calls tell with log messages.
 func Listen(ctx context.Context, tell func(format string, args ...any)) *Signals {
 	s := &Signals{c: make(chan os.Signal, 16), closed: make(chan struct{}), tell: tell}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	signal.Notify(s.c, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGCONT)
-	// The reader of the log may exit. Without this handler, Go would end the runtime at the next write.
+	// The reader of the log may exit. Without this handler, the next write would then kill the runtime.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
 	go s.run()
 	return s
@@ -60,7 +60,7 @@ func (s *Signals) run() {
 	}
 }
 
-// handle forwards the signal first and logs it afterwards, because the log may block.
+// handle forwards the signal before it logs, because the log may block.
 func (s *Signals) handle(got os.Signal) {
 	n, ok := got.(unix.Signal)
 	if !ok {
@@ -97,7 +97,7 @@ func (s *Signals) handle(got os.Signal) {
 	}
 }
 
-// attach makes p the program to which signals are forwarded. If the task was stopped before, p gets that signal now.
+// attach forwards future signals to p. If the task has already been stopped, p receives that signal now.
 func (s *Signals) attach(p *Process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,16 +107,15 @@ func (s *Signals) attach(p *Process) {
 	}
 }
 
-// stopped reports whether the task was asked to end. This may be the reason why a program has just ended, even while the signal is still being
-// handled.
+// stopped reports whether the task was asked to stop. It returns true even while the signal is still being handled.
 func (s *Signals) stopped() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.first != 0
 }
 
-// groupPoll is the time between two checks whether the processes that a program left behind have also exited. The runtime waits for them only if the
-// task is being stopped.
+// groupPoll is how often the runtime checks whether all processes of a program have exited. It checks only if the task is being
+// stopped.
 const groupPoll = 20 * time.Millisecond
 
 // Outcome describes how a program ended.
@@ -126,8 +125,8 @@ type Outcome struct {
 	Killed  bool // it didn't end in time
 }
 
-// Supervise waits for a program, and forwards signals to the program. After a stop, the grace period is for the whole process group, because the
-// program is often a shell that exits at once while its child still saves its state.
+// Supervise waits for a program, and forwards signals to the program. After a stop, the grace period applies to the whole
+// process group. The program is often a shell that exits at once while its child still saves its state.
 func (s *Signals) Supervise(p *Process, grace time.Duration) Outcome {
 	s.attach(p)
 	defer s.attach(nil)
@@ -158,7 +157,8 @@ func (s *Signals) Supervise(p *Process, grace time.Duration) Outcome {
 	return o
 }
 
-// ended waits until the whole process group has exited, and returns the status of the leader. It returns false if over fires first.
+// ended waits until the whole process group has exited, and returns the status of the leader. It returns false if over fires
+// first.
 func (p *Process) ended(over <-chan time.Time) (unix.WaitStatus, bool) {
 	var status unix.WaitStatus
 	tick := time.NewTicker(groupPoll)

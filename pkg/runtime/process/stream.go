@@ -10,10 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pipeSize is the requested size of a pipe. It is large so that a short delay of the log doesn't delay the program. The system may allow less.
+// pipeSize is the requested size of a pipe. A large pipe prevents that a short delay of the log delays the program. The system
+// may allow less.
 const pipeSize = 1 << 20
 
-// Stream copies one output of a program, with every byte in order.
+// Stream copies the output of a program without reordering or loss.
 type Stream struct {
 	read *os.File
 	dst  io.Writer
@@ -23,8 +24,8 @@ type Stream struct {
 	lost error         // the error of dst, if its reader has exited
 }
 
-// NewStream returns a stream, and the write end of a pipe for a program's output. The caller closes the write end after the program has got it. The
-// stream writes the output to dst and then to tail.
+// NewStream returns a stream, and the write end of a pipe for a program's output. The caller closes the write end after
+// starting the program. The stream writes the output to dst and then to tail.
 func NewStream(dst, tail io.Writer) (*Stream, *os.File, error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
@@ -40,7 +41,8 @@ func NewStream(dst, tail io.Writer) (*Stream, *os.File, error) {
 	return s, os.NewFile(uintptr(fds[1]), "output"), nil
 }
 
-// Through returns a stream that reads a non-blocking file, such as the near side of a terminal. Close also closes this file.
+// Through returns a stream that reads a non-blocking file, such as the controlling side of a terminal. Close also closes this
+// file.
 func Through(read *os.File, dst io.Writer) *Stream {
 	s := &Stream{read: read, dst: dst, tail: io.Discard}
 	s.start()
@@ -55,7 +57,7 @@ func (s *Stream) start() {
 	}()
 }
 
-// copy copies the output until the output ends. If limit isn't negative, copy stops when no more output is available, or after limit bytes.
+// copy copies the output until it ends. If limit isn't negative, copy stops when no output is available, or after limit bytes.
 func (s *Stream) copy(limit int) error {
 	buf := make([]byte, 64<<10)
 	read := s.read.Read
@@ -78,8 +80,8 @@ func (s *Stream) copy(limit int) error {
 	return nil
 }
 
-// readNow is like Read, but doesn't wait. It returns EAGAIN if no output is available. It doesn't ask for the number of available bytes, because a
-// terminal produces more output only when it is read.
+// readNow reads without waiting. It returns EAGAIN if no output is available. It doesn't query the number of available bytes,
+// because a terminal produces more output only when it is read.
 func (s *Stream) readNow(p []byte) (int, error) {
 	c, err := s.read.SyscallConn()
 	if err != nil {
@@ -101,8 +103,8 @@ func (s *Stream) readNow(p []byte) (int, error) {
 	return max(0, n), err
 }
 
-// pass writes to dst and tail. If dst fails because the log no longer has a reader, pass still reads the output, so that the program continues. If
-// its pipe was closed, the program would end.
+// pass writes to dst and tail. If dst fails because the log has no reader, pass continues to read. Otherwise the pipe would
+// close and the program would end.
 func (s *Stream) pass(p []byte) {
 	if s.lost == nil {
 		_, s.lost = s.dst.Write(p)
@@ -110,8 +112,8 @@ func (s *Stream) pass(p []byte) {
 	_, _ = s.tail.Write(p)
 }
 
-// Drain returns when all data that was written before the call has been copied. It doesn't wait for the end of the pipe, which a background program
-// may keep open.
+// Drain returns when all data that was written before the call has been copied. It doesn't wait for the end of the pipe,
+// because a background program may keep the pipe open.
 func (s *Stream) Drain() error {
 	open, err := s.drain()
 	if open {
@@ -120,7 +122,7 @@ func (s *Stream) Drain() error {
 	return err
 }
 
-// drain stops the copying after the output that is available now. open reports whether more output may follow.
+// drain copies the available output and stops. open reports whether more output may follow.
 func (s *Stream) drain() (open bool, err error) {
 	if err := s.read.SetReadDeadline(time.Unix(1, 0)); err != nil {
 		return false, err
@@ -132,7 +134,7 @@ func (s *Stream) drain() (open bool, err error) {
 	if err := s.read.SetReadDeadline(time.Time{}); err != nil {
 		return false, err
 	}
-	// Read at most as much as the pipe can hold. More output can't have been available at the call.
+	// Read at most the capacity of the pipe. More output can't have been available at the call.
 	if err := s.copy(s.capacity()); err != nil {
 		s.eof = true
 		return false, nil //nolint:nilerr // the pipe has ended, or can't be read: there is no more output
@@ -152,14 +154,14 @@ func (s *Stream) capacity() int {
 	return size
 }
 
-// Close copies the available output, and ends the stream. Afterwards, the stream writes to neither dst nor tail.
+// Close copies the available output and ends the stream. After that, the stream writes to neither dst nor tail.
 func (s *Stream) Close() error {
 	_, err := s.drain()
 	return errors.Join(err, s.read.Close())
 }
 
-// Finish waits until the output ends, or until d has passed. Then it copies all output that is available, regardless of how long dst takes, and ends
-// the stream.
+// Finish waits until the output ends, or until d has passed. Then it copies all available output, however long dst takes, and
+// ends the stream.
 func (s *Stream) Finish(d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -2,7 +2,7 @@ package process
 
 import "sync"
 
-// Tail keeps the last bytes that were written to it, in order. The system provides memory for a Tail only as it fills.
+// Tail keeps the last bytes that were written to it.
 type Tail struct {
 	mu   sync.Mutex
 	buf  []byte
@@ -11,11 +11,11 @@ type Tail struct {
 	cut  bool
 }
 
-// NewTail returns a Tail that keeps size bytes. It allocates the whole buffer at once, because pages that weren't written don't use memory, and a
-// growing buffer would leave garbage.
+// NewTail returns a Tail that keeps size bytes. It allocates the whole buffer, because unwritten pages use no memory. A growing
+// buffer would leave garbage.
 func NewTail(size int) *Tail { return &Tail{buf: make([]byte, 0, size), max: size} }
 
-// Write appends p, and drops the oldest bytes if necessary. It never fails.
+// Write appends p and drops the oldest bytes if necessary. It never fails.
 func (t *Tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -39,7 +39,7 @@ func (t *Tail) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Bytes returns the kept bytes. It doesn't make a copy, so the caller must not write to the Tail afterwards.
+// Bytes returns the kept bytes without a copy. The caller must not write to the Tail afterwards.
 func (t *Tail) Bytes() []byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -52,7 +52,7 @@ func (t *Tail) Bytes() []byte {
 	return t.buf
 }
 
-// Cut reports whether older bytes were dropped from the Tail.
+// Cut reports whether the Tail has dropped bytes.
 func (t *Tail) Cut() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -19,10 +19,10 @@ func (p *Process) Wait(ctx context.Context) (int, error) {
 	}
 }
 
-// maxAnswer limits how many bytes of the output Ask keeps.
+// maxAnswer is the maximum output of Ask, in bytes.
 const maxAnswer = 8 << 20
 
-// Ask runs a short program and returns its output and its exit code. It is a replacement for os/exec's Output while a Reaper runs.
+// Ask runs a short program and returns its output and exit code. It replaces os/exec's Output while a Reaper runs.
 func (r *Reaper) Ask(ctx context.Context, c Command) (string, int, error) {
 	var out bytes.Buffer
 	s, w, err := NewStream(&limited{&out}, io.Discard)
@@ -43,7 +43,7 @@ func (r *Reaper) Ask(ctx context.Context, c Command) (string, int, error) {
 	return out.String(), code, err
 }
 
-// limited is a writer that drops output beyond the limit maxAnswer.
+// limited drops output beyond maxAnswer.
 type limited struct{ b *bytes.Buffer }
 
 func (l *limited) Write(p []byte) (int, error) {

@@ -6,7 +6,6 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// wire is a report in its written form.
 type wire struct {
 	ExitCode     *int   `yaml:"exitCode"`
 	UserExitCode int    `yaml:"originUserExitCode"`
@@ -33,7 +32,7 @@ func Decode(text string) (r Report, ok bool) {
 	if !found || len(body) > 1<<20 {
 		return r, false
 	}
-	// A container may write any text here, and some texts may cause a panic in yaml.v3.
+	// A container may write any text, and some texts cause a panic in yaml.v3.
 	defer func() {
 		if recover() != nil {
 			r, ok = Report{}, false

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Encode returns the report in at most Max bytes. If necessary, it drops parts, the least important first: lines of the platform's log, then lines of
-// the user's log far from the match, then the matched text.
+// Encode returns the report in at most Max bytes. If necessary, it drops parts in this order: lines of the platform's log,
+// lines of the user's log far from the match, the matched text.
 func Encode(r Report) []byte {
 	r = r.clean()
 	for {
@@ -40,12 +40,12 @@ func cleanLines(in []string) []string {
 	return out
 }
 
-// oneLine cleans a text, and shortens it to one line of at most maxLine bytes.
+// oneLine cleans a text and shortens it to one line of at most maxLine bytes.
 func oneLine(s string) string {
 	return line(strings.ToValidUTF8(strings.ReplaceAll(s, "\n", " "), "?"))
 }
 
-// block cleans a text that may have several lines.
+// block cleans a text with several lines.
 func block(s string) string {
 	lines := strings.Split(strings.ToValidUTF8(clip(s, maxMatched), "?"), "\n")
 	for i := range lines {
@@ -54,7 +54,7 @@ func block(s string) string {
 	return strings.TrimRight(strings.Join(lines, "\n"), " \n")
 }
 
-// shrink removes one part of the report. It returns false if there is nothing left to remove.
+// shrink removes one part of the report. It returns false if no part can be removed.
 func (r *Report) shrink() bool {
 	switch {
 	case len(r.PlatformLog) > 1 || len(r.PlatformLog) == 1 && r.platformAt < 0:
@@ -73,7 +73,8 @@ func (r *Report) shrink() bool {
 	return true
 }
 
-// dropFarthest removes the first or the last line, whichever is farther from the match. Without a match, it removes the first line.
+// dropFarthest removes the first or last line, depending on its distance from the match. Without a match, it removes the first
+// line.
 func dropFarthest(lines []string, at int) ([]string, int) {
 	if at >= 0 && len(lines)-1-at >= at {
 		return lines[:len(lines)-1], at
@@ -128,7 +129,7 @@ func (r Report) write() []byte {
 	return []byte(b.String())
 }
 
-// writeBlock writes a text as a literal block of YAML. The indentation is explicit, so that spaces at the beginning of the first line are kept.
+// writeBlock writes a text as a YAML literal block. The explicit indentation keeps spaces at the beginning of the first line.
 func writeBlock(b *strings.Builder, indent, key, text string) {
 	text = strings.TrimRight(text, "\n")
 	if text == "" {

@@ -7,7 +7,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
-// Limits of the log lines in a report, before the report is shortened to fit.
+// Limits of the log lines in a report, before the report is shortened to Max.
 const (
 	maxUserLines     = 15
 	maxPlatformLines = 10
@@ -16,8 +16,8 @@ const (
 	maxMatched       = 1024
 )
 
-// excerpt returns up to most lines of a log. at is a position in the cleaned log, and the excerpt contains a few lines before this position and the
-// lines after it. If at isn't in the log, excerpt returns the last lines. match is the index of the line at the position, or -1.
+// excerpt returns up to most lines of a log. They include a few lines before the position at in the cleaned log, and the lines
+// after it. If at isn't in the log, excerpt returns the last lines. match is the index of the line at the position, or -1.
 func excerpt(log []byte, at, most int) (lines []string, match int) {
 	text := rules.Clean(log)
 	if at < 0 || at > len(text) {
@@ -60,10 +60,10 @@ func tail(text string, n int) []string {
 	return out
 }
 
-// untag changes the report's tags in quoted text, because the tags must not occur within a report.
+// untag changes the report's tags in quoted text, because a report must not contain the tags.
 var untag = strings.NewReplacer("[PAI_RUNTIME_ERROR_", "[PAI-RUNTIME-ERROR-")
 
-// line changes a line of a log so that it can be quoted in a block of YAML: it is printable, contains no tags, and doesn't end with spaces.
+// line prepares a line of a log for a YAML block. The result is printable, contains no tags, and doesn't end with spaces.
 func line(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -77,7 +77,7 @@ func line(s string) string {
 	return strings.TrimRight(untag.Replace(s), " ")
 }
 
-// printable reports whether YAML allows a character in a block, and no parser treats the character as the end of a line.
+// printable reports whether YAML allows a character in a block. It excludes characters that parsers treat as line ends.
 func printable(r rune) bool {
 	switch {
 	case r == 0x2028 || r == 0x2029 || r == 0xfeff || r == 0xfffe || r == 0xffff:
@@ -88,7 +88,7 @@ func printable(r rune) bool {
 	return true
 }
 
-// clip shortens a text to at most n bytes without splitting a character, and marks a shortened text.
+// clip shortens a text to at most n bytes without splitting a character. It marks a shortened text.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s

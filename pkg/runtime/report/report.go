@@ -8,10 +8,10 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
-// Max is the kubelet's limit for a container's termination message, in bytes.
+// Max is the kubelet's limit for termination messages, in bytes.
 const Max = 4096
 
-// Start and End are the lines before and after a report. The text between these lines is the report.
+// Start and End are the lines before and after a report.
 const (
 	Start = "[PAI_RUNTIME_ERROR_START]"
 	End   = "[PAI_RUNTIME_ERROR_END]"
@@ -26,9 +26,9 @@ type Report struct {
 	MatchedPlatformLog string `json:"matchedPlatformLogString,omitempty"`
 	GPUECC             bool   `json:"nvidiaDoubleEccError,omitempty"`
 	OOMKilled          bool   `json:"oomKilled,omitempty"`
-	// GPUFault contains the machine's report about faulty GPUs of the task, even if the rule matched for another reason.
+	// GPUFault is the machine's report about faulty GPUs of the task. It is set even if the rule matched for another reason.
 	GPUFault string `json:"gpuFault,omitempty"`
-	// These fields contain the log lines around the matched texts, or the last lines if no text matched.
+	// These fields contain the log lines around the matched texts. If no text matched, they contain the last lines.
 	UserLog     []string `json:"userLog,omitempty"`
 	PlatformLog []string `json:"platformLog,omitempty"`
 	// userAt and platformAt are the indices of the lines with the matched texts, or -1.

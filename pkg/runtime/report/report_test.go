@@ -136,8 +136,8 @@ func TestWhatIsNoReportIsNotTakenForOne(t *testing.T) {
 	}
 }
 
-// pieces generates bytes of all kinds. They include bytes with which other decoders failed (carriage returns, NUL, halves of characters, line ends
-// outside of ASCII, tags, huge lines), and words that rules match.
+// pieces generates all kinds of bytes. They include bytes that broke other decoders (carriage returns, NUL, halves of
+// characters, line ends outside of ASCII, tags, huge lines), and words that rules match.
 var pieces = rapid.OneOf(
 	rapid.SliceOfN(rapid.Byte(), 0, 200),
 	rapid.Custom(func(t *rapid.T) []byte {

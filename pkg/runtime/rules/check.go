@@ -13,13 +13,14 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// ruleFile is a file with rules. The rules are a list, or OpenPAI's map with the list below "spec". The other keys of this map are documentation.
+// ruleFile is a file with rules. The rules are a list, or a map in OpenPAI's format with the list under "spec". The other keys
+// of this map are documentation.
 type ruleFile struct {
 	rules []Rule
 	base  strictyaml.Path
 }
 
-// DecodeNode decodes both forms of the file.
+// DecodeNode decodes a list or a map.
 func (f *ruleFile) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path strictyaml.Path) {
 	if n.Kind == yaml.SequenceNode {
 		d.Value(n, path, &f.rules)
@@ -34,7 +35,7 @@ func (f *ruleFile) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path strictya
 	f.rules, f.base = whole.Spec, strictyaml.Path{"spec"}
 }
 
-// KeyHints returns hints for keys in the file that OpenPAI's runtime reads, and for misspelled keys.
+// KeyHints returns hints for keys that only OpenPAI's runtime reads, and for misspelled keys.
 func (Rule) KeyHints() map[string]string {
 	return map[string]string{
 		"containerExitCode": `write the code as "code", and its patterns below "pattern"`,
@@ -122,7 +123,6 @@ func (c *checker) code(i int, path strictyaml.Path) {
 	c.set.byCode[r.Code] = i
 }
 
-// words checks the strings and the enumerations in a rule.
 func (c *checker) words(r *Rule, path strictyaml.Path) {
 	switch first, twice := c.phrases[r.Phrase]; {
 	case r.Phrase == "":
@@ -175,7 +175,7 @@ func (c *checker) texts(path strictyaml.Path, list []string) {
 	}
 }
 
-// regex compiles a regex for a log or a pod. It returns nil if there is no regex, or if the regex is invalid.
+// regex compiles a regex for a log or a pod. It returns nil for an empty or invalid regex.
 func (c *checker) regex(path strictyaml.Path, expr string, log bool) *logRegex {
 	if expr == "" {
 		if c.doc.Has(path...) {
@@ -209,7 +209,7 @@ func (c *checker) regex(path strictyaml.Path, expr string, log bool) *logRegex {
 	return re
 }
 
-// Frequent mistakes of users who forget that parentheses and brackets are special. OpenPAI's own rules contain them, too.
+// Frequent mistakes in regexes: parentheses and brackets without a backslash. OpenPAI's own rules contain such mistakes.
 var (
 	emptyGroup = regexp.MustCompile(`(?:^|[^\\(])\(\)`)
 	plainGroup = regexp.MustCompile(`\(\d+\)`)

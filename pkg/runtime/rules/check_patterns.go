@@ -41,7 +41,7 @@ func (c *checker) patterns(i int, path strictyaml.Path) {
 	c.set.pod = append(c.set.pod, d)
 }
 
-// internal reports whether a code is one of the controller's codes, or 0 for success.
+// internal reports whether a code belongs to the controller, or is 0 for success.
 func (c *checker) internal(code int) bool { return code >= -999 && code <= 0 }
 
 func (c *checker) exitPattern(r *Rule, p RuntimePattern, path strictyaml.Path) exitPattern {
@@ -97,8 +97,8 @@ func (c *checker) podRegex(path strictyaml.Path, expr string) *regexp.Regexp {
 	return nil
 }
 
-// unreachable warns about pod patterns that never match, because a pattern of an earlier rule always matches first. OpenPAI's rule -1205 has this
-// mistake.
+// unreachable warns about pod patterns that never match, because a pattern of an earlier rule always matches first. OpenPAI's
+// rule -1205 has this mistake.
 func (c *checker) unreachable(i int, path strictyaml.Path) {
 	for k, p := range c.rules[i].Pattern.Pod {
 		for _, before := range c.set.pod {

@@ -2,19 +2,19 @@ package rules
 
 import "fmt"
 
-// MaxLog is the number of bytes at the end of each log that are searched.
+// MaxLog is the number of bytes at the end of each log that rules search.
 const MaxLog = 10 << 20
 
-// Exit describes how a task's program ended, from the runtime's point of view.
+// Exit describes how a task's program ended.
 type Exit struct {
 	Code int // the code of the program: 0 to 255, 128+n after signal n
-	// UserLog is the end of the program's output, and PlatformLog is the end of the runtime's output. They may contain any bytes.
+	// UserLog is the end of the program's output. PlatformLog is the end of the runtime's output. They may contain any bytes.
 	UserLog, PlatformLog []byte
 	// GPUECC reports whether the driver counts double-bit errors of a GPU's memory.
 	GPUECC bool
-	// GPUFault contains the machine's report about faulty GPUs of the task, or "" if it reports no fault.
+	// GPUFault is the machine's report about faulty GPUs of the task, or "".
 	GPUFault string
-	// OOMKilled reports whether the kernel killed a process of the container because memory ran out.
+	// OOMKilled reports whether the kernel killed a process of the container because memory was exhausted.
 	OOMKilled bool
 }
 
@@ -23,11 +23,11 @@ type Match struct {
 	Rule Rule
 	// Code is the rule's code, or the container's exit code if a pod matches no rule.
 	Code int
-	// UserLog and PlatformLog are the matched texts. UserLogAt and PlatformLogAt are their positions in the cleaned logs (see Clean), or -1 without a
-	// match.
+	// UserLog and PlatformLog are the matched texts. UserLogAt and PlatformLogAt are their positions in the cleaned logs (see
+	// Clean), or -1 without a match.
 	UserLog, PlatformLog     string
 	UserLogAt, PlatformLogAt int
-	// ExitCode, GPUECC, GPUFault and OOMKilled report which other facts the rule matched.
+	// These fields report which other facts the rule matched.
 	ExitCode, GPUECC, GPUFault, OOMKilled bool
 	// Known reports whether a rule matched.
 	Known bool
@@ -90,7 +90,7 @@ func (p *exitPattern) match(e Exit, user, platform *text) (Match, bool) {
 	return m, true
 }
 
-// Matched describes the match in a few words. It is empty if no rule matched.
+// Matched describes the match in a few words. It returns "" if no rule matched.
 func (m Match) Matched() string {
 	switch {
 	case m.UserLog != "":

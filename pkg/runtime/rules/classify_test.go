@@ -111,7 +111,7 @@ func TestMegabytesWithoutARuleTakeLittleTime(t *testing.T) {
 	}
 }
 
-// The search for a word that a regex needs is only a shortcut, and must never change the result.
+// Searching for a regex's required words is only an optimization, which must never change the result.
 func TestTheShortCutByWordsFindsTheSame(t *testing.T) {
 	for _, r := range Builtin().runtime {
 		for _, p := range r.patterns {

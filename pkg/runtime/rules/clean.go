@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Clean returns a program's output as text. The text is valid UTF-8, its lines end only with a line feed, and it contains no escape sequences and
-// control characters of terminals. A carriage return also ends a line, so that a progress bar becomes many short lines instead of one line of several
-// megabytes. Clean uses only the last MaxLog bytes.
+// Clean returns a program's output as valid UTF-8 text without control characters and escape sequences of terminals. Lines end
+// only with a line feed. A carriage return also ends a line, so that a progress bar becomes many short lines instead of one
+// line of several megabytes. Clean uses only the last MaxLog bytes.
 func Clean(log []byte) string {
 	if len(log) > MaxLog {
 		log = log[len(log)-MaxLog:]
@@ -55,8 +55,8 @@ func plain(log []byte) bool {
 	return true
 }
 
-// escapeLen returns the length of the escape sequence at the start of b. It knows colors and cursor movements (ESC [ ... letter), and titles (ESC ]
-// ... BEL) of at most 128 bytes. It treats all other sequences as two bytes.
+// escapeLen returns the length of the escape sequence at the start of b. It supports colors and cursor movements (ESC [ ...
+// letter), and titles (ESC ] ... BEL) of at most 128 bytes. It treats all other sequences as two bytes.
 func escapeLen(b []byte) int {
 	if len(b) < 2 {
 		return len(b)

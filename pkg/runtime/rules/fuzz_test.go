@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzParse checks that no file makes Parse panic, and that accepted rules can be used.
+// FuzzParse checks that Parse never panics, and that accepted rules work.
 func FuzzParse(f *testing.F) {
 	f.Add(builtinText)
 	f.Add([]byte("- {code: 221, phrase: A, pattern: {runtimeContainerPatterns: [{userLogRegex: 'x(', exitCode: 1}]}}"))
@@ -26,7 +26,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzClassify checks that no log causes a panic, and that positions are inside of the cleaned log.
+// FuzzClassify checks that no log causes a panic, and that positions are inside the cleaned log.
 func FuzzClassify(f *testing.F) {
 	f.Add(1, []byte("CUDA error: out of memory\r\n\xff\x00"), []byte("NVRM: Xid (PCI:1): 79"), "", false, false)
 	f.Add(137, []byte("\x1b[1mKilled\r"), []byte(""), "GPU 3: XID 79", true, true)

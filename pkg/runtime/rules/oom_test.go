@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// The kernel killed a worker of the program, and then the program ended itself. containerd reports OOMKilled, but the exit code is the program's own
-// code. Without paictl's runtime, as with OpenPAI's runtime and plain Frameworks, the reason OOMKilled is the only sign that memory ran out.
+// The kernel killed a worker of the program, and then the program exited. containerd reports OOMKilled, but the exit code is
+// the program's own code. Without paictl's runtime, the reason OOMKilled is the only sign of exhausted memory.
 func TestOOMWithACodeOfTheProgramIsStillOOM(t *testing.T) {
 	for _, code := range []int{1, 134, 139, 9, 143} {
 		m := Builtin().ClassifyPod(Pod{Containers: []Container{{Name: "app", Code: code, Reason: "OOMKilled"}}})

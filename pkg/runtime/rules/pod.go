@@ -2,7 +2,7 @@ package rules
 
 import "slices"
 
-// codeOutOfMemory is the runtime's exit code if the kernel killed a process of the task because memory ran out.
+// codeOutOfMemory is the runtime's exit code if the kernel killed a process of the task because memory was exhausted.
 const codeOutOfMemory = 227
 
 // Pod describes a failed pod.
@@ -18,8 +18,8 @@ type Container struct {
 	Finished              int64 // Unix time, to find which failed last
 }
 
-// ClassifyPod returns the meaning of a failed pod. It first considers the codes of the contract between containers and the controller, then uses the
-// first rule that matches. Otherwise, the exit code of the container that failed last counts.
+// ClassifyPod classifies a failed pod. It first handles the codes in contract, then uses the first matching rule. If no rule
+// matches, it uses the exit code of the container that failed last.
 func (s *Set) ClassifyPod(p Pod) Match {
 	none := Match{UserLogAt: -1, PlatformLogAt: -1}
 	for _, code := range []int{CodeTransient, CodeConflict, CodePermanent} {
@@ -28,7 +28,7 @@ func (s *Set) ClassifyPod(p Pod) Match {
 			return none
 		}
 	}
-	// The runtime detected that memory ran out, and could still return its code.
+	// The runtime detected that memory was exhausted and returned its own code.
 	if slices.ContainsFunc(p.Containers, func(c Container) bool { return c.Code == codeOutOfMemory && c.Reason == "OOMKilled" }) {
 		none.Rule, none.Code, none.Known = s.ByCode(codeOutOfMemory), codeOutOfMemory, true
 		return none

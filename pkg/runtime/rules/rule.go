@@ -22,13 +22,14 @@ type Rule struct {
 
 // Pattern defines when a code applies. The code applies if any pattern in the lists matches.
 type Pattern struct {
-	// Runtime are patterns for codes from 1 to 255, which the runtime matches in the task's container.
+	// Runtime lists patterns for codes from 1 to 255. The runtime matches them in the task's container.
 	Runtime []RuntimePattern `yaml:"runtimeContainerPatterns,omitempty" json:"runtimeContainerPatterns,omitempty"`
-	// Pod are patterns that the controller matches. A rule without such patterns matches a container that exits with the rule's code.
+	// Pod lists patterns that the controller matches. A rule without such patterns matches a container that exits with the
+	// rule's code.
 	Pod []PodPattern `yaml:"controllerPodPatterns,omitempty" json:"controllerPodPatterns,omitempty"`
 }
 
-// RuntimePattern matches if all conditions that it contains match.
+// RuntimePattern matches if all its conditions match.
 type RuntimePattern struct {
 	ExitCode    *int     `yaml:"exitCode,omitempty" json:"exitCode,omitempty"`
 	UserLog     string   `yaml:"userLogRegex,omitempty" json:"userLogRegex,omitempty"`
@@ -36,12 +37,12 @@ type RuntimePattern struct {
 	GPU         *GPUInfo `yaml:"gpuInfo,omitempty" json:"gpuInfo,omitempty"`
 	// GPUFault matches if the machine's agent reports that a GPU of the task is faulty.
 	GPUFault *bool `yaml:"gpuFault,omitempty" json:"gpuFault,omitempty"`
-	// OOMKilled matches if the kernel killed a process of the container because memory ran out.
+	// OOMKilled matches if the kernel killed a process of the container because memory was exhausted.
 	OOMKilled *bool `yaml:"oomKilled,omitempty" json:"oomKilled,omitempty"`
-	// LastLines is the number of lines at the end of the log that are searched. 0 means the whole log. The cause of a program's end is usually at the
-	// end of the log, and a warning from hours ago isn't the cause.
+	// LastLines is the number of lines at the end of the log that are searched. 0 means the whole log. The cause of a failure
+	// is usually near the end of the log. A warning from hours ago isn't the cause.
 	LastLines int `yaml:"lastLines,omitempty" json:"lastLines,omitempty"`
-	// ErrorLine means that matches on lines that are marked as warning, information or debug output don't count.
+	// ErrorLine ignores matches on lines that are marked as warning, information or debug output.
 	ErrorLine bool `yaml:"errorLine,omitempty" json:"errorLine,omitempty"`
 }
 
@@ -57,7 +58,7 @@ type PodPattern struct {
 	Containers []ContainerPattern `yaml:"containers,omitempty" json:"containers,omitempty"`
 }
 
-// ContainerPattern is matched with a terminated container. If it has no exit code, it matches only failed containers.
+// ContainerPattern matches a terminated container. Without an exit code, it matches only failed containers.
 type ContainerPattern struct {
 	Name     string `yaml:"nameRegex,omitempty" json:"nameRegex,omitempty"`
 	Reason   string `yaml:"reasonRegex,omitempty" json:"reasonRegex,omitempty"`
@@ -115,7 +116,7 @@ const (
 	phraseUnrecognized        = "ContainerUnrecognizedFailed"
 )
 
-// Attributes returns the attributes of the Framework's completion type that control the retry, which are Transient, Conflict and Permanent.
+// Attributes returns the attributes of the Framework's completion type that control retries: Transient, Conflict and Permanent.
 func (r Rule) Attributes() []string {
 	switch r.Behavior {
 	case behaviorTransient:
@@ -128,7 +129,7 @@ func (r Rule) Attributes() []string {
 	return []string{}
 }
 
-// contract holds the codes with which a container requests an action of the controller. They are the same for all sets of rules.
+// contract maps exit codes to actions that a container requests from the controller. All sets of rules share these codes.
 var contract = map[int]Rule{
 	CodeTransient: {Code: CodeTransient, Phrase: "ContainerTransientFailed", Issuer: "USER_CONTAINER", Causer: unknown, Type: typeUnknown,
 		Stage: "RUNNING", Behavior: behaviorTransient, Reaction: reactionRetry, Reason: "The container asks to be started again",

@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// Limits of a set. The ConfigMap with the set may contain 1 MiB. OpenPAI's own set has 60 rules.
+// Limits of a set. The ConfigMap of the set can contain 1 MiB. OpenPAI's own set has 60 rules.
 const (
 	MaxBytes    = 512 << 10
 	MaxRules    = 500
@@ -18,7 +18,7 @@ const (
 	maxText     = 2000
 )
 
-// Key is the key of the rules in a ConfigMap. File is the name that findings show for rules without a file.
+// Key is the key of the rules in a ConfigMap. File is the name in findings about rules without a file.
 const (
 	Key  = "rules.yaml"
 	File = "built-in rules"
@@ -27,7 +27,7 @@ const (
 //go:embed builtin.yaml
 var builtinText []byte
 
-// Set is an ordered list of rules. The first rule that matches counts.
+// Set is an ordered list of rules. The first matching rule applies.
 type Set struct {
 	Rules []Rule
 
@@ -44,14 +44,14 @@ var builtin = sync.OnceValue(func() *Set {
 	return s
 })
 
-// Builtin returns the set that is part of this build. The caller must not change it.
+// Builtin returns the built-in set. The caller must not change it.
 func Builtin() *Set { return builtin() }
 
-// BuiltinText returns the content of the file with the built-in set.
+// BuiltinText returns the content of the built-in file.
 func BuiltinText() []byte { return append([]byte(nil), builtinText...) }
 
-// Parse parses a set in OpenPAI's format, which is a list of rules, or a map with the list below "spec". The set is nil if the findings contain
-// errors.
+// Parse parses a set in OpenPAI's format: a list of rules, or a map with the list under "spec". The returned set is nil if the
+// findings contain errors.
 func Parse(file string, data []byte) (*Set, strictyaml.Findings) {
 	if len(data) > MaxBytes {
 		return nil, strictyaml.Findings{{File: file, Rule: "rules/size", Severity: strictyaml.Error,
@@ -62,7 +62,7 @@ func Parse(file string, data []byte) (*Set, strictyaml.Findings) {
 		return nil, findings
 	}
 	var f ruleFile
-	// Check the parts that can be decoded even if other parts can't, so that all mistakes are reported at once.
+	// Check the decoded parts even if other parts are invalid, so that all mistakes are reported at once.
 	findings = doc.Decode(&f)
 	c := checker{doc: doc, base: f.base, rules: f.rules, set: &Set{byCode: map[int]int{}}, findings: findings}
 	c.check()
@@ -74,7 +74,7 @@ func Parse(file string, data []byte) (*Set, strictyaml.Findings) {
 	return c.set, c.findings
 }
 
-// ByCode returns the rule for a code from the set, or else from the built-in set. For an undefined code, it returns the rule for all undefined codes
+// ByCode returns the set's rule for a code, or the built-in rule. For an undefined code, it returns the general rule for codes
 // with that sign, with OpenPAI's code and phrase.
 func (s *Set) ByCode(code int) Rule {
 	if r, ok := contract[code]; ok {

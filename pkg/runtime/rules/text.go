@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// maxMatch limits the size of a matched text, because a regex such as (?s)a.*b may match megabytes.
+// maxMatch is the maximum size of a matched text, because a regex such as (?s)a.*b may match megabytes.
 const maxMatch = 2048
 
-// text is a log that is matched with many regexes. Most regexes need a word that the log doesn't contain, and a search for a word takes a hundredth
-// of the time of a regex.
+// text is a log that many regexes search. Most regexes require a word that the log doesn't contain. Searching for a word takes
+// a hundredth of the time of a regex.
 type text struct {
 	log, lower string
 }
@@ -20,7 +20,7 @@ func newText(log []byte) *text {
 	return &text{log: s, lower: asciiLower(s)}
 }
 
-// asciiLower converts ASCII letters to lower case. Unlike strings.ToLower, it doesn't change the positions of other characters.
+// asciiLower converts ASCII letters to lower case. Unlike strings.ToLower, it keeps the positions of all characters.
 func asciiLower(s string) string {
 	b := []byte(s)
 	for i, c := range b {
@@ -31,7 +31,8 @@ func asciiLower(s string) string {
 	return string(b)
 }
 
-// logRegex is a regex and words, at least one of which is part of every match. words is empty if no such words are known.
+// logRegex is a regex with required words. Every match contains at least one of the words. words is empty if no such words are
+// known.
 type logRegex struct {
 	*regexp.Regexp
 	words []string // ASCII, lower case
@@ -49,8 +50,8 @@ func newLogRegex(expr string) (*logRegex, error) {
 	return out, nil
 }
 
-// words returns words such that every match of re contains at least one of them, or nil if it doesn't find such words. It ignores the special case
-// that the Kelvin sign matches k, and the long s matches s, if re ignores case.
+// words returns a list of words. Every match of re contains at least one of these words. It returns nil if it finds no such
+// list. If re ignores case, words doesn't consider that the Kelvin sign matches k and the long s matches s.
 func words(re *syntax.Regexp) []string {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -88,8 +89,7 @@ func words(re *syntax.Regexp) []string {
 	return nil
 }
 
-// better reports whether the words a are better than b. They are better if their shortest word is longer, because longer words occur less often by
-// chance.
+// better reports whether the shortest word of a is longer than the shortest word of b. Longer words occur less often by chance.
 func better(a, b []string) bool {
 	return a != nil && (b == nil || shortest(a) > shortest(b))
 }
@@ -111,8 +111,8 @@ func (re *logRegex) mayMatch(lower string) bool {
 	return re.words == nil
 }
 
-// find searches the last lines of the log. It returns the lines of the first match and their position, or -1 without a match. With errorLine, it
-// skips lines that are marked as less severe than an error.
+// find searches the last lines of the log. It returns the lines of the first match and their position, or -1 without a match.
+// With errorLine, it skips lines that are marked as less severe than an error.
 func (t *text) find(re *logRegex, lines int, errorLine bool) (string, int) {
 	from := lastLines(t.log, lines)
 	for from <= len(t.log) && re.mayMatch(t.lower[from:]) {
@@ -129,7 +129,8 @@ func (t *text) find(re *logRegex, lines int, errorLine bool) (string, int) {
 	return "", -1
 }
 
-// lines extends a match to whole lines. It omits empty lines before the match, because a match of ^\s* may begin on an earlier line.
+// lines extends a match to whole lines. It omits empty lines before the match, because a match of ^\s* may begin on an earlier
+// line.
 func (t *text) lines(begin, end int) (int, int) {
 	for begin < end && (t.log[begin] == '\n' || t.log[begin] == ' ') {
 		begin++
@@ -146,12 +147,13 @@ func (t *text) lines(begin, end int) (int, int) {
 
 var mark = regexp.MustCompile(`(?i)\b(?:warn|warning|userwarning|deprecationwarning|futurewarning|info|debug|notice|trace)\b`)
 
-// harmless reports whether the first 120 bytes of a line mark it as a warning or less, and don't also mark it as an error.
+// harmless reports whether the first 120 bytes of a line mark it as a warning or less. It returns false if they also mark the
+// line as an error.
 func harmless(line string) bool {
 	line = line[:min(len(line), 120)]
 	at := mark.FindStringIndex(line)
 	if at == nil {
-		// Formats of glog and TensorFlow: W0102 03:04:05, or 2026-01-02 03:04:05.678901: W tensorflow/
+		// glog and TensorFlow formats: W0102 03:04:05, or 2026-01-02 03:04:05.678901: W tensorflow/
 		return glog.MatchString(line)
 	}
 	return !strings.Contains(strings.ToLower(line[:at[0]]), "error")

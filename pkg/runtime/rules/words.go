@@ -5,7 +5,8 @@ import (
 	"unicode"
 )
 
-// phrases maps phrases of rules and reasons of Kubernetes to texts, if the separate words of the phrase alone wouldn't be clear enough.
+// phrases maps phrases of rules and reasons of Kubernetes to readable texts. It contains phrases that splitting into words
+// doesn't make clear.
 var phrases = map[string]string{
 	"StopFrameworkRequested":       "stopped",
 	"DeleteTaskRequested":          "scaled down",
@@ -29,14 +30,14 @@ var phrases = map[string]string{
 	"CrashLoopBackOff":             "keeps crashing",
 }
 
-// spelled maps words that are names to their usual spelling.
+// spelled maps lower-case words to their usual spelling, such as names.
 var spelled = map[string]string{
 	"cuda": "CUDA", "dnn": "DNN", "ecc": "ECC", "gpu": "GPU", "nccl": "NCCL", "xid": "XID", "tensorflow": "TensorFlow",
 	"docker": "Docker", "windows": "Windows",
 }
 
-// Words returns a phrase in separate words. For example, ContainerMemoryOOMKilled becomes container memory OOM killed. It also converts the reasons
-// of Kubernetes. For example, FailedMount becomes failed mount.
+// Words splits a phrase of a rule or a reason of Kubernetes into words. For example, it converts ContainerMemoryOOMKilled to
+// "container memory OOM killed".
 func Words(phrase string) string {
 	if w, ok := phrases[phrase]; ok {
 		return w
@@ -60,7 +61,8 @@ func Words(phrase string) string {
 	return strings.Join(out, " ")
 }
 
-// WithTerm returns a reason of Kubernetes in words, followed by the reason itself, so that users can search for it: failed mount (FailedMount).
+// WithTerm returns a reason of Kubernetes in words, followed by the reason itself: failed mount (FailedMount). Users can search
+// for the reason.
 func WithTerm(reason string) string {
 	words := Words(reason)
 	if strings.EqualFold(words, reason) {
@@ -69,7 +71,7 @@ func WithTerm(reason string) string {
 	return words + " (" + reason + ")"
 }
 
-// split splits a name into words. Consecutive upper-case letters are one word.
+// split splits a name into words. Consecutive upper-case letters form one word.
 func split(name string) (words []string) {
 	runes, from := []rune(name), 0
 	for i := 1; i < len(runes); i++ {
@@ -80,7 +82,7 @@ func split(name string) (words []string) {
 	return append(words, string(runes[from:]))
 }
 
-// word converts a word to lower case, unless the word is an abbreviation.
+// word converts a word to lower case, except for abbreviations.
 func word(w string) string {
 	lower := strings.ToLower(w)
 	if s, ok := spelled[lower]; ok {

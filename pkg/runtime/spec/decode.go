@@ -11,7 +11,7 @@ import (
 	"regexp"
 )
 
-// Limits that no real job reaches. A larger spec is malformed.
+// Limits that real jobs don't reach. A larger spec is invalid.
 const (
 	maxSize  = 8 << 20 // a Secret holds 1 MiB
 	maxTasks = 100_000
@@ -19,7 +19,7 @@ const (
 )
 
 var (
-	// Names of roles and ports are checked because they become part of the names of environment variables.
+	// Names of roles and ports become parts of variable names.
 	namePattern   = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 	objectPattern = regexp.MustCompile(`^[a-z0-9]{1,63}$`)
 )
@@ -42,8 +42,8 @@ func Load(path string) (*Spec, error) {
 	return s, nil
 }
 
-// Decode decodes a spec. It returns an error for unknown fields, because otherwise a runtime that is older than the submitting paictl would ignore a
-// request of the job. The errors contain no values of the spec except for names and numbers, because commands may contain secrets.
+// Decode decodes a spec. It returns an error for unknown fields. Otherwise, an old runtime would silently ignore a setting from
+// a newer paictl. Errors contain only names and numbers of the spec, because commands may contain secrets.
 func Decode(data []byte) (*Spec, error) {
 	if len(data) > maxSize {
 		return nil, fmt.Errorf("the spec is larger than %d bytes", maxSize)
@@ -66,7 +66,7 @@ func Decode(data []byte) (*Spec, error) {
 	return s, s.check()
 }
 
-// jsonError returns an error with the position, but without the text, which may be part of a command.
+// jsonError returns an error with the position of err. It omits the text, because the text may be part of a command.
 func jsonError(err error) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
@@ -152,7 +152,7 @@ func (s *Spec) Tasks() int {
 	return n
 }
 
-// Role returns the index of the role with the Framework's name, or -1.
+// Role returns the index of the role with this name in the Framework, or -1.
 func (s *Spec) Role(object string) int {
 	for i := range s.Roles {
 		if s.Roles[i].Object == object {

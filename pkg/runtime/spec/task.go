@@ -8,7 +8,6 @@ import (
 
 // Environment variables that identify the task to its runtime. The controller sets them.
 const (
-	// TaskVariable contains a Task as text.
 	TaskVariable = "PAI_TASK"
 	// PeersTokenVariable contains the token for the addresses of the job's tasks.
 	PeersTokenVariable = "PAI_PEERS_TOKEN"
@@ -16,13 +15,13 @@ const (
 	CodeTokenVariable = "PAI_CODE_TOKEN"
 )
 
-// Task identifies the task that a pod runs, and the attempts of the job and the task.
+// Task identifies a pod's task, and the attempts of the job and the task.
 type Task struct {
 	Role                        string // the name in the Framework
 	Index, Attempt, TaskAttempt int
 }
 
-// String returns the Task as text: ROLE/INDEX/ATTEMPT/TASK-ATTEMPT.
+// String returns ROLE/INDEX/ATTEMPT/TASK-ATTEMPT.
 func (t Task) String() string {
 	return fmt.Sprintf("%s/%d/%d/%d", t.Role, t.Index, t.Attempt, t.TaskAttempt)
 }

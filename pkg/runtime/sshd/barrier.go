@@ -34,8 +34,8 @@ type Barrier struct {
 	Tell    func(format string, args ...any)
 }
 
-// Wait waits until this task can log in to all other tasks. If the time runs out, its error has the exit code 249 and a text that OpenPAI's failure
-// rules recognize.
+// Wait waits until this task can log in to all other tasks. After the timeout, it returns an error with exit code 249 and a
+// text that OpenPAI's failure rules match.
 func (b Barrier) Wait(ctx context.Context) error {
 	config, err := clientConfig(b.Key)
 	if err != nil {
@@ -71,7 +71,8 @@ func (b Barrier) Wait(ctx context.Context) error {
 	}
 }
 
-// others returns all tasks except this task. The list begins with the task after this task, so that not all tasks connect to the same task first.
+// others returns all tasks except this task. The list begins with the next task, so that tasks don't all connect to the same
+// task first.
 func others(l *env.Layout) []*env.Task {
 	var out []*env.Task
 	for i := 1; i < len(l.Tasks); i++ {
@@ -99,7 +100,7 @@ func clientConfig(key string) (*xssh.ClientConfig, error) {
 	}, nil
 }
 
-// round tries to log in to all tasks. It returns the tasks that it couldn't log in to, and the reason of the last failure.
+// round tries to log in to all tasks. It returns the tasks with failed logins, and the last error.
 func round(ctx context.Context, tasks []*env.Task, config *xssh.ClientConfig) ([]*env.Task, error) {
 	var (
 		mu   sync.Mutex
@@ -123,7 +124,7 @@ func round(ctx context.Context, tasks []*env.Task, config *xssh.ClientConfig) ([
 	return left, last
 }
 
-// knock logs in to a task and out again.
+// knock logs in to a task and closes the connection.
 func knock(ctx context.Context, t *env.Task, config *xssh.ClientConfig) error {
 	host, ports := t.Address, t.Ports["ssh"]
 	if host == "" {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// channel is the channel of one session. The library reports the end of a connection, but not the end of a session. It also doesn't support signals,
-// and changes the output for clients that have a terminal.
+// channel is the channel of one session. The library reports the end of a connection, but not the end of a session. The library
+// doesn't support signals, and changes the output for clients with a terminal.
 type channel struct {
 	xssh.NewChannel
 	raw     xssh.Channel
@@ -27,7 +27,7 @@ func newChannel(ctx context.Context, asked xssh.NewChannel, delay time.Duration)
 	return c
 }
 
-// sessions returns the handler for channels of sessions.
+// sessions returns the handler for session channels.
 func sessions(c *Config) ssh.ChannelHandler {
 	return func(_ *ssh.Server, conn *xssh.ServerConn, asked xssh.NewChannel, ctx ssh.Context) {
 		n := newChannel(ctx, asked, c.delay)
@@ -41,7 +41,7 @@ func sessions(c *Config) ssh.ChannelHandler {
 	}
 }
 
-// Accept accepts the channel. It filters out the requests that take handles.
+// Accept accepts the channel. It filters out requests that take handles.
 func (c *channel) Accept() (xssh.Channel, <-chan *xssh.Request, error) {
 	raw, all, err := c.NewChannel.Accept()
 	if err != nil {
@@ -60,7 +60,7 @@ func (c *channel) Accept() (xssh.Channel, <-chan *xssh.Request, error) {
 	return raw, rest, nil
 }
 
-// take handles a request, and reports whether it has handled the request.
+// take reports whether it has handled a request.
 func (c *channel) take(r *xssh.Request) bool {
 	ok := false
 	switch r.Type {
@@ -85,7 +85,7 @@ func (c *channel) take(r *xssh.Request) bool {
 			}
 		}
 	case "auth-agent-req@openssh.com":
-		// The library would confirm such a request without doing anything.
+		// The library would confirm this request without doing anything.
 	default:
 		return false
 	}
@@ -95,7 +95,7 @@ func (c *channel) take(r *xssh.Request) bool {
 	return true
 }
 
-// attend handles the client's requests that concern a running program, until the program has ended.
+// attend handles the client's requests about a running program, until the program exits.
 func (c *channel) attend(ended <-chan struct{}, pid int, resize func(ssh.Window), hangUp func()) {
 	gone := c.gone.Done()
 	for {

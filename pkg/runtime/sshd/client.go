@@ -13,7 +13,7 @@ import (
 	xssh "golang.org/x/crypto/ssh"
 )
 
-// Files writes the files for the image's ssh clients to a separate folder.
+// Files writes the files for the image's ssh clients to a folder.
 type Files struct {
 	Dir string // HOME/ssh of the runtime
 	Key string // the job's private key, PEM; "" if tasks don't log in to each other
@@ -47,10 +47,10 @@ func (f Files) Write(l *env.Layout) error {
 	return nil
 }
 
-// Config returns the path of the client configuration, which is the argument of ssh -F.
+// Config returns the path of the client configuration for ssh -F.
 func (f Files) Config() string { return filepath.Join(f.Dir, "config") }
 
-// config returns a client configuration with an entry for every task, under its names and its address.
+// config returns a client configuration with the names and the address of every task.
 func (f Files) config(l *env.Layout) []byte {
 	var b bytes.Buffer
 	b.WriteString("# Written by pai-runtime: the tasks of this job.\n")
@@ -84,8 +84,8 @@ func writePrivate(name string, data []byte) error {
 	return os.WriteFile(name, data, 0o600)
 }
 
-// Include makes a user's configuration include the runtime's configuration at its beginning, because ssh uses the first value that it finds. It
-// replaces the user's file atomically, because tasks may share a home folder.
+// Include adds the runtime's configuration at the beginning of a user's configuration, because ssh uses the first value that it
+// finds. It replaces the user's file atomically, because tasks may share a home folder.
 func (f Files) Include(userHome string) error {
 	dir := filepath.Join(userHome, ".ssh")
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -10,8 +10,9 @@ import (
 	xssh "golang.org/x/crypto/ssh"
 )
 
-// forward connects a client to an address. It needs no further permission, because a user who may log in can also connect from a session. Unlike in
-// the library, each direction ends separately, because a client that has sent its whole request still waits for the response.
+// forward connects a client to an address. It checks no permission, because a user who may log in can also connect from a
+// session. Unlike the library, it closes each direction separately. A client that has sent its whole request still waits for
+// the response.
 func forward(_ *ssh.Server, _ *xssh.ServerConn, asked xssh.NewChannel, ctx ssh.Context) {
 	var to struct {
 		Host       string

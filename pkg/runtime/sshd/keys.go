@@ -13,7 +13,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// ParseKey parses a private key that has no passphrase. The error never contains the key.
+// ParseKey parses a private key without a passphrase. The error never contains the key.
 func ParseKey(text string) (ssh.Signer, error) {
 	signer, err := ssh.ParsePrivateKey([]byte(text))
 	var locked *ssh.PassphraseMissingError
@@ -26,8 +26,9 @@ func ParseKey(text string) (ssh.Signer, error) {
 	return signer, nil
 }
 
-// HostKey returns the key that identifies the server of a task. It is derived from the job's key, so that every task knows the host keys of all other
-// tasks. It differs from the job's key, so that a server's signatures can't be used for a login. If jobKey is "", the host key is random.
+// HostKey returns the key of a task's server. It derives this key from the job's key, so that every task can compute the host
+// keys of all other tasks. The host key differs from the job's key, so that a server's signatures can't be used for a login. If
+// jobKey is "", the host key is random.
 func HostKey(jobKey string) (string, error) {
 	seed := make([]byte, ed25519.SeedSize)
 	if jobKey == "" {
@@ -52,8 +53,8 @@ func HostKey(jobKey string) (string, error) {
 	return string(pem.EncodeToMemory(block)), nil
 }
 
-// ParseAuthorized parses public keys in the format of authorized_keys, one per line. It skips blank lines and comments. It returns an error for
-// options, because the server wouldn't apply them.
+// ParseAuthorized parses public keys in the format of authorized_keys, one per line. It skips blank lines and comments. It
+// rejects options, because the server wouldn't apply them.
 func ParseAuthorized(lines []string) ([]ssh.PublicKey, error) {
 	var out []ssh.PublicKey
 	for _, line := range strings.Split(strings.Join(lines, "\n"), "\n") {
@@ -73,5 +74,5 @@ func ParseAuthorized(lines []string) ([]ssh.PublicKey, error) {
 	return out, nil
 }
 
-// AuthorizedKey returns the line in authorized_keys for a key.
+// AuthorizedKey returns the authorized_keys line of a key.
 func AuthorizedKey(s ssh.Signer) string { return string(ssh.MarshalAuthorizedKey(s.PublicKey())) }

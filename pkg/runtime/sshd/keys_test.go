@@ -12,7 +12,6 @@ import (
 	xssh "golang.org/x/crypto/ssh"
 )
 
-// newKey creates a key in the same way as a submission.
 func newKey(t testing.TB, passphrase string) (string, xssh.Signer) {
 	t.Helper()
 	_, key, err := ed25519.GenerateKey(rand.Reader)

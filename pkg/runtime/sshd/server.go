@@ -31,7 +31,7 @@ type Config struct {
 	delay time.Duration
 }
 
-// ReadConfig reads the configuration that the runtime sends to the server.
+// ReadConfig reads a server's configuration.
 func ReadConfig(r io.Reader) (*Config, error) {
 	c := &Config{delay: outputDelay}
 	if err := json.NewDecoder(io.LimitReader(r, 16<<20)).Decode(c); err != nil {
@@ -79,8 +79,8 @@ func Serve(ctx context.Context, l net.Listener, c *Config, tell func(format stri
 	return nil
 }
 
-// files serves scp and sftp. Relative names refer to the server's own folder, because the library's option for another folder would change the
-// targets of links.
+// files serves scp and sftp. Relative names refer to the server's working directory, because the library's option for a
+// different folder would change the targets of links.
 func files(s ssh.Session, ch *channel) {
 	server, err := sftp.NewServer(ch.raw)
 	if err != nil {
@@ -96,17 +96,17 @@ func files(s ssh.Session, ch *channel) {
 	_ = server.Close()
 }
 
-// Everyone can connect to the ports of tasks. So connections that haven't logged in are limited in time and number, because they use the task's
-// memory.
+// Everyone can connect to the ports of tasks. Connections before login are limited in time and number, because they use the
+// task's memory.
 const (
 	loginTime = 60 * time.Second
 	maxLogins = 128
 )
 
-// provenKey is the key in a connection's context for the function that marks the login as finished.
+// provenKey is the context key of the function that marks a login as successful.
 type provenKey struct{}
 
-// login limits the time of a connection's login. It returns nil if too many other connections are logging in.
+// login limits the time for a login. It returns nil if too many connections are logging in.
 func login(ctx ssh.Context, conn net.Conn, waiting chan struct{}) net.Conn {
 	select {
 	case waiting <- struct{}{}:

@@ -26,12 +26,12 @@ import (
 const patience = time.Minute
 
 func TestMain(m *testing.M) {
-	// If the tests run with nohup, which makes processes ignore SIGHUP, the shells of sessions would inherit this. So the tests handle SIGHUP.
+	// With nohup, the shells of sessions would inherit that SIGHUP is ignored.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP)
 	os.Exit(m.Run())
 }
 
-// host is a server in this process, with a key with which a client can log in.
+// host is a server in this process, with a key for logins.
 type host struct {
 	address string
 	key     string // the job's
@@ -86,7 +86,6 @@ func newSession(t *testing.T, c *xssh.Client) *xssh.Session {
 	return s
 }
 
-// run runs one command in a session, and returns its output and its exit code.
 func (h *host) run(t *testing.T, command string) (stdout, stderr string, code int) {
 	t.Helper()
 	s := newSession(t, h.dial(t))
@@ -193,7 +192,7 @@ func TestAClientThatIsSlowGetsAllThatWasWritten(t *testing.T) {
 		s := newSession(t, h.dial(t))
 		out, err := s.StdoutPipe()
 		require.NoError(t, err)
-		// The output is larger than the amount that a client accepts before it reads (2 MiB). The pipe (1 MiB) or the terminal (some KB) holds the
+		// The output is larger than a client's receive window (2 MiB). The pipe (1 MiB) or the terminal (some KB) holds the
 		// rest.
 		size := 2<<20 + 900<<10
 		if terminal {
@@ -279,7 +278,7 @@ func TestASessionThatIsClosedHangsUpAndTheOthersGoOn(t *testing.T) {
 		if terminal {
 			require.NoError(t, s.RequestPty("xterm", 24, 80, xssh.TerminalModes{}))
 		}
-		// The terminal sends another SIGHUP after the server's, which must not end the program touch.
+		// The terminal sends another SIGHUP after the server's SIGHUP. This must not end the program touch.
 		require.NoError(t, s.Start("trap 'trap \"\" HUP; touch "+dir+"/hup; exit' HUP; touch "+dir+"/up; while :; do sleep 0.02; done"))
 		appears(t, dir+"/up")
 		require.NoError(t, s.Close())
@@ -302,7 +301,7 @@ func TestAProgramThatIgnoresTheHangUpGoesOn(t *testing.T) {
 		require.NoError(t, s.Start("trap '' HUP; touch "+dir+"/up; until [ -e "+dir+"/go ]; do sleep 0.02; done; touch "+dir+"/done"))
 		appears(t, dir+"/up")
 		require.NoError(t, c.Close())
-		// The end of a second session shows that the server has noticed that the client of the first is gone.
+		// When the second session ends, the server has noticed that the first client is gone.
 		_, _, code := h.run(t, "sleep 1.2")
 		require.Zero(t, code)
 		require.NoError(t, os.WriteFile(dir+"/go", nil, 0o600))
@@ -519,7 +518,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// system returns the path of a program on this machine, for tests that need the real client.
+// system returns the path of a program on this machine, for tests with the real client.
 func system(t *testing.T, name string) string {
 	t.Helper()
 	tier.More(t, "OpenSSH")

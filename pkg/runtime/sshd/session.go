@@ -22,10 +22,9 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/process"
 )
 
-// outputDelay is how long a session continues after its program has ended, if other processes, such as background processes, keep its output open.
+// outputDelay is how long a session waits for background processes that keep its output open after its program has exited.
 const outputDelay = time.Second
 
-// session runs a login shell or one command.
 func session(s ssh.Session, ch *channel, c *Config) {
 	cmd, err := command(s, c)
 	if err != nil {
@@ -54,7 +53,7 @@ func session(s ssh.Session, ch *channel, c *Config) {
 	}
 }
 
-// command returns the command that the client requests, which is a login shell, or a shell that runs a command.
+// command returns a login shell, or a shell that runs the client's command.
 func command(s ssh.Session, c *Config) (*exec.Cmd, error) {
 	shell, err := loginShell(c.Environ, passwdFile)
 	if err != nil {
@@ -71,8 +70,8 @@ func command(s ssh.Session, c *Config) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// Folder returns the folder in which sessions and the server start. "" means the image's working directory. It checks that the folder exists, because
-// HOME doesn't exist in some images.
+// Folder returns the folder in which sessions and the server start. "" means the image's working directory. Folder checks that
+// HOME exists, because some images don't contain that folder.
 func (c *Config) Folder() string {
 	for _, dir := range []string{c.Dir, lookup(c.Environ, "HOME")} {
 		if info, err := os.Stat(dir); err == nil && info.IsDir() {
@@ -82,7 +81,7 @@ func (c *Config) Folder() string {
 	return ""
 }
 
-// sessionVars returns the variables of the client that it may set, and OpenSSH's variables that describe the connection.
+// sessionVars returns the client's permitted variables, and OpenSSH's variables that describe the connection.
 func sessionVars(s ssh.Session, shell string) []string {
 	var out []string
 	for _, e := range s.Environ() {
@@ -104,10 +103,10 @@ func sessionVars(s ssh.Session, shell string) []string {
 	return out
 }
 
-// passwdFile is the file that lists the users of the image.
 const passwdFile = "/etc/passwd"
 
-// loginShell returns the user's shell from the password file, or else the shell in the environment, or bash or sh.
+// loginShell returns the user's shell from the password file. If the file contains no shell, it returns SHELL from the
+// environment, or bash or sh.
 func loginShell(environ []string, passwd string) (string, error) {
 	if shell := passwdShell(passwd, strconv.Itoa(os.Getuid())); shell != "" {
 		return shell, nil
@@ -123,7 +122,7 @@ func loginShell(environ []string, passwd string) (string, error) {
 	return "", errors.New("the image has no shell")
 }
 
-// passwdShell returns the shell of a user in the password file, or "".
+// passwdShell returns a user's shell from the password file, or "".
 func passwdShell(passwd, uid string) string {
 	f, err := os.Open(passwd)
 	if err != nil {
@@ -157,7 +156,8 @@ func lookup(environ []string, name string) string {
 	return value
 }
 
-// runPipes runs a program without a terminal. If the client disconnects, the program gets SIGHUP, which it may ignore, for example with nohup.
+// runPipes runs a program without a terminal. If the client disconnects, the program receives SIGHUP. The program may ignore
+// SIGHUP, for example with nohup.
 func runPipes(cmd *exec.Cmd, ch *channel) error {
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -188,7 +188,6 @@ func runPipes(cmd *exec.Cmd, ch *channel) error {
 	return err
 }
 
-// wait waits for a running program.
 func (c *channel) wait(cmd *exec.Cmd, resize func(ssh.Window), hangUp func()) error {
 	ended := make(chan struct{})
 	attended := make(chan struct{})
@@ -202,8 +201,8 @@ func (c *channel) wait(cmd *exec.Cmd, resize func(ssh.Window), hangUp func()) er
 	return err
 }
 
-// runTerminal runs a program in a new terminal. When the client disconnects, runTerminal closes the terminal, and Linux sends SIGHUP to the programs
-// in it.
+// runTerminal runs a program in a new terminal. When the client disconnects, runTerminal closes the terminal, and Linux sends
+// SIGHUP to the programs in the terminal.
 func runTerminal(cmd *exec.Cmd, ch *channel, w ssh.Window) error {
 	near, far, err := openTerminal(w)
 	if err != nil {
@@ -223,8 +222,8 @@ func runTerminal(cmd *exec.Cmd, ch *channel, w ssh.Window) error {
 	return err
 }
 
-// openTerminal opens a terminal. The near side is non-blocking. Otherwise, it would stay open as long as a read from it is in progress, and programs
-// in the terminal wouldn't notice that it is closed.
+// openTerminal opens a terminal. The near side is non-blocking, because a blocked read would keep it open after Close. Then the
+// programs in the terminal wouldn't receive SIGHUP.
 func openTerminal(w ssh.Window) (near, far *os.File, err error) {
 	blocking, far, err := pty.Open()
 	if err != nil {
@@ -245,7 +244,7 @@ func openTerminal(w ssh.Window) (near, far *os.File, err error) {
 	return near, far, nil
 }
 
-// resize sets the size of a terminal. Unlike pty.Setsize, it doesn't make the file blocking.
+// resize sets the size of a terminal. Unlike pty.Setsize, it keeps the file non-blocking.
 func resize(f *os.File, w ssh.Window) error {
 	c, err := f.SyscallConn()
 	if err != nil {

@@ -10,10 +10,11 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// memoryEvents are the kernel's files that contain how many processes it killed in this container, for versions 2 and 1 of control groups.
+// memoryEvents lists the files in which the kernel counts OOM kills of this container. The first is for version 2 of control
+// groups, the second for version 1.
 var memoryEvents = []string{"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"}
 
-// oomKills returns how many processes in this container the kernel killed because memory ran out.
+// oomKills returns how many processes of this container the kernel killed because memory was exhausted.
 func oomKills(files []string) int {
 	for _, name := range files {
 		if data, err := os.ReadFile(name); err == nil {
@@ -23,8 +24,9 @@ func oomKills(files []string) int {
 	return 0
 }
 
-// parseKills returns the number in the line oom_kill. Other lines have other meanings: oom is how often memory was short, oom_group_kill is how often
-// a whole group was killed, and oom_kill_disable is a setting. Kernels before 4.13 don't write the line oom_kill.
+// parseKills returns the number in the line oom_kill. Kernels before 4.13 don't write this line. Other lines count different
+// events: oom is how often memory was short, and oom_group_kill is how often a whole group was killed. oom_kill_disable is a
+// setting.
 func parseKills(text string) int {
 	for line := range strings.Lines(text) {
 		if f := strings.Fields(line); len(f) == 2 && f[0] == "oom_kill" {
@@ -37,7 +39,7 @@ func parseKills(text string) int {
 	return 0
 }
 
-// facts adds facts about the machine that may explain why the program ended.
+// facts adds facts about the machine that may explain the program's exit.
 func (t *task) facts(e *rules.Exit) {
 	if n := oomKills(memoryEvents); n > t.oomKills {
 		e.OOMKilled = true

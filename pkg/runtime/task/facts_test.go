@@ -41,7 +41,8 @@ func TestTheFirstVersionThatIsThereCounts(t *testing.T) {
 	assert.Equal(t, 3, oomKills([]string{"testdata", v1}), "a folder")
 }
 
-// The documents contain only the parts that could be misinterpreted. Their names contain the generation of the GPU and the version of the driver.
+// The documents contain only the parts that are easy to misinterpret. Their names contain the generation of the GPU and the
+// version of the driver.
 func TestMemoryErrorsOfGPUsAreThoseThatCannotBeCorrectedAndAreNew(t *testing.T) {
 	for name, want := range map[string]bool{
 		"pascal-510-healthy.xml":       false, // but in its lifetime, with retired pages
@@ -67,7 +68,6 @@ func TestMemoryErrorsOfGPUsAreThoseThatCannotBeCorrectedAndAreNew(t *testing.T) 
 	}
 }
 
-// fakeSMI puts a script with the name nvidia-smi into PATH.
 func fakeSMI(t *testing.T, script string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// finish classifies a failure, writes the report and returns the container's exit code.
+// finish classifies a failure, writes the report, and returns the container's exit code.
 func (t *task) finish(r result) int {
 	if r.code == 0 {
 		return 0
@@ -22,8 +22,8 @@ func (t *task) finish(r result) int {
 	m := rules.Match{Rule: set.ByCode(r.code), Code: r.code, UserLogAt: -1, PlatformLogAt: -1, Known: true}
 	if !r.own {
 		if !r.stopped {
-			// If a program was asked to end, only its exit code counts. Otherwise, because of a warning from hours ago, the end could count as a
-			// permanent failure, and the program wouldn't be restarted.
+			// If the program was stopped, only its exit code counts. A warning from hours ago in its log must not make the exit
+			// a permanent failure, because the program must be restarted.
 			e.UserLog = t.userTail.Bytes()
 			if t.role != nil {
 				t.facts(&e)
@@ -41,7 +41,7 @@ func (t *task) finish(r result) int {
 	return m.Code
 }
 
-// explain writes the outcome at the end of the log, for users who read only the log.
+// explain writes the outcome at the end of the log, because some users read only the log.
 func (t *task) explain(r result, m rules.Match) {
 	switch {
 	case r.stopped:
@@ -71,8 +71,8 @@ func (t *task) rules() *rules.Set {
 	return set
 }
 
-// leave writes the report to the file that the kubelet reads, and to a file next to the runtime's log. The kubelet's file is mounted, so it can be
-// written only in place.
+// leave writes the report to the kubelet's file, and to a file next to the runtime's log. The kubelet's file is mounted, so it
+// must be written in place.
 func (t *task) leave(text []byte) {
 	if err := os.WriteFile(t.path(spec.TerminationLog), text, 0o644); err != nil {
 		t.journal.Printf("the exit report can't be written: %v", err)

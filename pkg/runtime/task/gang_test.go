@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// api is an API server with only one ConfigMap, which tasks can watch.
+// api is an API server with a single ConfigMap, which tasks can watch.
 type api struct {
 	*httptest.Server
 	peers    atomic.Pointer[peers.Peers]

@@ -12,17 +12,18 @@ import (
 )
 
 const (
-	// smiLimit limits the duration of one run of nvidia-smi. If the driver isn't kept loaded, each run loads it, which takes seconds. If a GPU is
-	// broken, nvidia-smi hangs.
+	// smiLimit is the timeout of nvidia-smi. A run takes seconds if it has to load the driver. If a GPU is broken, nvidia-smi
+	// hangs.
 	smiLimit = 5 * time.Second
-	// maxSMI limits the output of nvidia-smi. The output for sixteen GPUs with all their processes has several hundred KB.
+	// maxSMI is the maximum output of nvidia-smi, in bytes. The output for sixteen GPUs with all their processes has several
+	// hundred KB.
 	maxSMI = 8 << 20
 )
 
-// smi is the output of nvidia-smi: the XML document, and error messages.
+// smi is the output of nvidia-smi: an XML document and error messages.
 type smi struct{ document, complaints string }
 
-// askSMI runs nvidia-smi. It returns when the context ends, unless nvidia-smi hangs within the driver.
+// askSMI runs nvidia-smi until the context ends. It may return later if nvidia-smi hangs in the driver.
 func askSMI(ctx context.Context, environ []string) smi {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -42,11 +43,11 @@ func askSMI(ctx context.Context, environ []string) smi {
 	if cmd.Wait() == nil || ctx.Err() != nil {
 		return smi{document: string(data)}
 	}
-	// nvidia-smi writes errors to standard output, with or without a document. A document is used in both cases.
+	// nvidia-smi writes errors to standard output, with or without a document.
 	return smi{string(data), complaints(words.String() + "\n" + outside(string(data)))}
 }
 
-// outside returns the parts of the output before and after the document.
+// outside returns the output before and after the document.
 func outside(text string) string {
 	begin, end := strings.IndexByte(text, '<'), strings.LastIndexByte(text, '>')
 	if begin < 0 || end < begin {
@@ -55,7 +56,7 @@ func outside(text string) string {
 	return text[:begin] + "\n" + text[end+1:]
 }
 
-// complaints returns the first few lines of the error messages in a text, shortened.
+// complaints returns the first few error messages in a text, shortened.
 func complaints(text string) string {
 	const lines, long = 3, 300
 	var out []string
@@ -70,7 +71,7 @@ func complaints(text string) string {
 	return strings.Join(out, "\n")
 }
 
-// waitSMI calls ask, but waits no longer than the limit, because not even SIGKILL stops a program that hangs in the driver.
+// waitSMI calls ask, but returns after the limit. Even SIGKILL doesn't stop a program that hangs in the driver.
 func waitSMI(limit time.Duration, ask func(context.Context) smi) (smi, bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -84,10 +85,10 @@ func waitSMI(limit time.Duration, ask func(context.Context) smi) (smi, bool) {
 	}
 }
 
-// parseECC reports whether a GPU has counted uncorrectable memory errors since its driver was loaded. For GPUs up to Volta, nvidia-smi calls such
-// errors double_bit and reports a total. For later GPUs, it names them after their location: dram_uncorrectable, sram_uncorrectable and parts of the
-// SRAM. With MIG, each device of a GPU has separate counts, and the GPU itself has no counts. Values that aren't numbers don't count: "N/A", "[Not
-// Supported]".
+// parseECC reports whether a GPU has counted uncorrectable memory errors since its driver was loaded. For GPUs up to Volta,
+// nvidia-smi reports such errors as a total in double_bit. For later GPUs, it reports them by location: dram_uncorrectable,
+// sram_uncorrectable and parts of the SRAM. With MIG, each device of a GPU has separate counts, and the GPU itself has no
+// counts. parseECC ignores values that aren't numbers: "N/A", "[Not Supported]".
 func parseECC(text string) bool {
 	d := xml.NewDecoder(strings.NewReader(text))
 	d.Strict = false // the document's DTD isn't available

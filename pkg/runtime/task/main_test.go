@@ -26,8 +26,8 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/task"
 )
 
-// rootEnv is a variable that makes the test binary act as a runtime, all of whose paths are below the folder in the variable. The runtime is a
-// separate process, because a process that reaps children can't also run tests.
+// rootEnv makes the test binary act as a runtime, with all paths below the given folder. The runtime is a separate process,
+// because a process that reaps children can't also run tests.
 const rootEnv = "PAI_RUNTIME_TEST_ROOT"
 
 func TestMain(m *testing.M) {
@@ -43,7 +43,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serve runs the ssh server, like the command pai-runtime, and returns the exit code.
 func serve() int {
 	c, err := sshd.ReadConfig(os.Stdin)
 	if err != nil {
@@ -59,7 +58,7 @@ func serve() int {
 	return 0
 }
 
-// container runs one task as a separate process.
+// container is a task in a separate process.
 type container struct {
 	t      *testing.T
 	root   string
@@ -73,7 +72,7 @@ type container struct {
 	lines          chan string // the lines of both streams
 }
 
-// newContainer returns a task of a job that has one role with one instance. The task runs commands.
+// newContainer returns a task that runs commands. Its job has one role with one instance.
 func newContainer(t *testing.T, commands string) *container {
 	t.Helper()
 	c := &container{t: t, root: t.TempDir(), lines: make(chan string, 10_000)}
@@ -115,7 +114,6 @@ func (c *container) plugin(name, parameters string) {
 	c.role().Plugins = append(c.role().Plugins, spec.Plugin{Name: name, Parameters: json.RawMessage(parameters)})
 }
 
-// start starts the runtime.
 func (c *container) start() {
 	c.t.Helper()
 	data, err := json.Marshal(c.spec)
@@ -135,7 +133,7 @@ func (c *container) start() {
 	c.t.Cleanup(c.end)
 }
 
-// end kills the runtime and all processes that it started. In a real container, these processes would end together with the runtime.
+// end kills the runtime and all its processes, like the end of a real container.
 func (c *container) end() {
 	_ = unix.Kill(-c.cmd.Process.Pid, unix.SIGKILL)
 	mark := []byte(rootEnv + "=" + c.root + "\x00")
@@ -150,7 +148,7 @@ func (c *container) end() {
 	}
 }
 
-// wait waits until the runtime exits, and returns its exit code.
+// wait waits until the runtime exits, and returns the exit code.
 func (c *container) wait() int {
 	c.t.Helper()
 	_ = c.cmd.Wait()
@@ -168,7 +166,7 @@ func (c *container) signal(s unix.Signal) {
 	require.NoError(c.t, c.cmd.Process.Signal(s))
 }
 
-// await waits until a line that contains the text was written.
+// await waits for a line that contains the text.
 func (c *container) await(text string) {
 	c.t.Helper()
 	limit := time.After(time.Minute)

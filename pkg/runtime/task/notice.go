@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// maxNamed is the largest number of GPUs that a message names, and maxReason limits the reason for each of them, in bytes. The exit report has
-	// space for only one line.
+	// maxNamed is the maximum number of GPUs that a message names. maxReason is the maximum length of each reason, in bytes.
+	// The exit report contains only one line for all GPUs.
 	maxNamed  = 3
 	maxReason = 100
 )
 
-// told returns the agent's notice about the container's GPUs. ok is false if the machine has no agent, or the notice
-// can't be read.
+// told returns the agent's notice about the container's GPUs. ok is false if the machine has no agent, or the notice is
+// unreadable.
 func (t *task) told() ([]notice.GPU, bool) {
 	folder := t.GPUs
 	if folder == "" {
@@ -32,14 +32,14 @@ func (t *task) told() ([]notice.GPU, bool) {
 }
 
 const (
-	// settle is how long after a program's failure the runtime waits for the fault to appear in the notice, because the program and the agent detect
-	// a broken GPU at about the same time.
+	// settle is how long the runtime waits for a notice about a fault after a program has failed. The program and the agent
+	// detect a broken GPU at about the same time.
 	settle = 1500 * time.Millisecond
-	// settleLook is the time between two reads of the notice.
+	// settleLook is how often the runtime reads the notice during this time.
 	settleLook = 50 * time.Millisecond
 )
 
-// toldAtLast waits until the notice shows a fault and returns it. If the notice shows no fault in time, toldAtLast returns the last notice.
+// toldAtLast waits for a notice with a fault and returns it. After the time limit, it returns the last notice.
 func (t *task) toldAtLast() ([]notice.GPU, bool) {
 	limit := settle
 	if t.Settle > 0 {
@@ -54,7 +54,7 @@ func (t *task) toldAtLast() ([]notice.GPU, bool) {
 	}
 }
 
-// gpuFacts adds the content of the agent's notice to the facts about the program's exit.
+// gpuFacts adds the agent's notice to the facts about the program's exit.
 func (t *task) gpuFacts(e *rules.Exit, gpus []notice.GPU) {
 	for _, g := range gpus {
 		e.GPUECC = e.GPUECC || g.Uncorrected
@@ -63,13 +63,13 @@ func (t *task) gpuFacts(e *rules.Exit, gpus []notice.GPU) {
 	if e.GPUFault != "" {
 		t.journal.Printf("the machine reports sick GPUs: %s", e.GPUFault)
 	}
-	// If the agent reports no fault, the machine isn't the cause, because Xids 13, 31 and 43 are errors of programs.
+	// Xids 13, 31 and 43 are errors of programs. If the agent reports no fault, the machine isn't the cause.
 	if xids := named(gpus, programXIDs); xids != "" {
 		t.journal.Printf("the driver has reported errors of healthy GPUs: %s", xids)
 	}
 }
 
-// programXIDs returns the Xids of a GPU without a fault as text, or "".
+// programXIDs returns the Xids of a healthy GPU as text, or "".
 func programXIDs(g notice.GPU) string {
 	if g.Reason != "" || len(g.XIDs) == 0 {
 		return ""
@@ -77,7 +77,7 @@ func programXIDs(g notice.GPU) string {
 	return "XID " + strings.Trim(strings.ReplaceAll(fmt.Sprint(g.XIDs), " ", ", "), "[]")
 }
 
-// named describes the first few GPUs for which say returns a text, and adds the number of the others.
+// named describes the first few GPUs for which say returns a text. It adds the number of other such GPUs.
 func named(gpus []notice.GPU, say func(notice.GPU) string) string {
 	var out []string
 	more := 0
@@ -97,7 +97,7 @@ func named(gpus []notice.GPU, say func(notice.GPU) string) string {
 	return strings.Join(out, "; ")
 }
 
-// short converts a text to one line of at most maxReason bytes.
+// short shortens a text to one line of at most maxReason bytes.
 func short(s string) string {
 	if s = strings.Join(strings.Fields(s), " "); len(s) > maxReason {
 		return strings.ToValidUTF8(s[:maxReason-3], "") + "..."

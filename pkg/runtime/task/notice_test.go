@@ -19,8 +19,8 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// factsWith returns the facts about a task with GPUs, and the runtime's messages. The agent of the task's machine left the file as its notice. asked
-// reports whether nvidia-smi was called, which counts memory errors.
+// factsWith returns the facts about a task with GPUs, and the runtime's messages. file is the agent's notice. asked reports
+// whether nvidia-smi was called.
 func factsWith(t *testing.T, file string) (e rules.Exit, said string, asked bool) {
 	t.Helper()
 	document, err := filepath.Abs("testdata/nvidia-smi/ampere-510-dram.xml")

@@ -32,7 +32,6 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// keyPair creates a key in the same way as a submission.
 func keyPair(t *testing.T) (private string, signer xssh.Signer) {
 	t.Helper()
 	_, key, err := ed25519.GenerateKey(rand.Reader)
@@ -56,7 +55,7 @@ func sshParameters(t *testing.T, more map[string]any, private string) string {
 	return string(data)
 }
 
-// freeUID returns a UID for which all ports that a pod would get on the host network are free.
+// freeUID returns a UID whose ports on the host network are all free.
 func freeUID(t *testing.T) string {
 	t.Helper()
 	for range 1000 {
@@ -78,8 +77,8 @@ func freeUID(t *testing.T) string {
 	return ""
 }
 
-// sshHost returns a task with the ssh plugin. The program of the task waits for a file. The task uses the host network, on which its port is random,
-// so that tests can run in parallel.
+// sshHost returns a task with the ssh plugin. The program of the task waits for a file. On the host network, the port is
+// random, so tests can run in parallel.
 func sshHost(t *testing.T, parameters string) (*container, string) {
 	t.Helper()
 	c := newContainer(t, "")
@@ -338,7 +337,7 @@ func TestMistakesInTheSSHPluginAreNamedWithoutTheKey(t *testing.T) {
 	}
 }
 
-// gitServer serves a repository to clients that log in. The first fail requests fail.
+// gitServer serves a repository to clients that log in. It rejects the first fail requests.
 func gitServer(t *testing.T, fail int) (string, string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -408,7 +407,7 @@ func TestACloneNeedsAnEmptyFolderAndGit(t *testing.T) {
 	assert.Contains(t, c.errors(), "repo_uri is missing")
 }
 
-// fakeTensorboard adds a program tensorboard that prints how it was called.
+// fakeTensorboard adds a program tensorboard that prints its arguments.
 func fakeTensorboard(t *testing.T, c *container, version string) {
 	t.Helper()
 	c.write("/bin/tensorboard", "#!/bin/sh\nif [ \"$1\" = --version ]; then echo "+version+"; exit; fi\necho called \"$@\"; exec sleep 1000\n")

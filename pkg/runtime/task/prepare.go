@@ -18,7 +18,6 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// fetch downloads the code that was submitted with the job.
 func (t *task) fetch(ctx context.Context) error {
 	if t.spec.Code == nil {
 		return nil
@@ -32,7 +31,8 @@ func (t *task) fetch(ctx context.Context) error {
 	return err
 }
 
-// checkPorts returns an error if another task on the same machine uses one of this task's ports. This can happen only on the host network.
+// checkPorts returns an error if one of this task's ports is in use. On the host network, another task on the same machine may
+// use the port.
 func (t *task) checkPorts() error {
 	if !t.spec.HostNetwork {
 		return nil
@@ -61,8 +61,8 @@ func (t *task) checkPorts() error {
 	return nil
 }
 
-// taken reports whether a process listens on a port. It tries to listen on the port on all addresses. If this user may not listen on the port, taken
-// tries to connect to it.
+// taken reports whether a process listens on a port. It tries to listen on the port. If this user may not listen on the port,
+// taken tries to connect to it.
 func taken(port int) bool {
 	l, err := net.Listen("tcp", ":"+strconv.Itoa(port)) //nolint:noctx // it doesn't block
 	switch {
@@ -79,7 +79,6 @@ func taken(port int) bool {
 	return err == nil
 }
 
-// writeFiles computes the task's environment, and writes the task's files.
 func (t *task) writeFiles() error {
 	used := 0
 	for _, e := range t.Environ {
@@ -110,7 +109,8 @@ func (t *task) writeFiles() error {
 	return nil
 }
 
-// writeHosts adds the names of tasks to /etc/hosts. It writes in place, because the file is mounted in containers and can't be replaced.
+// writeHosts adds the names of tasks to /etc/hosts. It writes in place, because /etc/hosts is mounted in containers and can't
+// be replaced.
 func (t *task) writeHosts() error {
 	name := t.path("/etc/hosts")
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
@@ -132,7 +132,7 @@ func (t *task) writeHosts() error {
 	return f.Close()
 }
 
-// userHome returns the home folder of the image's user, in which programs search for their configuration.
+// userHome returns the home folder of the image's user. Programs search for their configuration in this folder.
 func (t *task) userHome() string {
 	home := t.get("HOME")
 	if home == "" || home == "/" && os.Getuid() != 0 {

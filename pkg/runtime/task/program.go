@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// maxLog is the number of bytes at the end of the program's output that are kept for the failure rules.
+// maxLog is how many bytes of the program's output are kept for the failure rules.
 const maxLog = rules.MaxLog
 
 func (t *task) grace() time.Duration {
@@ -24,7 +24,6 @@ func (t *task) grace() time.Duration {
 	return defaultGrace
 }
 
-// program runs the job's commands.
 func (t *task) program() (result, error) {
 	if t.signals.Context().Err() != nil {
 		return result{}, exit.OfProgram(exit.Stopped, fmt.Errorf("%w before its commands", process.ErrStopped))
@@ -49,21 +48,21 @@ func (t *task) program() (result, error) {
 		return result{}, t.unstarted(err)
 	}
 	o := t.signals.Supervise(p, t.grace())
-	// Background processes may continue to write as long as the log has a reader, so don't close the pipes.
+	// Don't close the pipes, because background processes may continue to write to the log.
 	if err := errors.Join(stdout.Drain(), stderr.Drain()); err != nil {
 		t.journal.Printf("the end of the program's output may be missing: %v", err)
 	}
 	return result{code: o.Code, stopped: o.Stopped}, nil
 }
 
-// unstarted writes the reason why a program couldn't be started to the program's output, which the failure rules search. A shell would also have
-// written it there.
+// unstarted writes the reason why a program couldn't be started to the program's output, as a shell does. The failure rules
+// search this output.
 func (t *task) unstarted(err error) error {
 	fmt.Fprintln(t.userTail, err)
 	return err
 }
 
-// command returns the job's program with its arguments, or a shell and the file with the job's commands.
+// command returns the job's program with its arguments, or a shell and the script with the job's commands.
 func (t *task) command() ([]string, error) {
 	if len(t.role.Exec) > 0 {
 		return t.role.Exec, nil
@@ -79,7 +78,6 @@ func (t *task) command() ([]string, error) {
 	return append(args, name), nil
 }
 
-// pluginRun returns the data that plugins need.
 func (t *task) pluginRun() *plugin.Run {
 	return &plugin.Run{
 		Layout: t.layout, Environ: t.environ, Home: t.path(spec.Home), UserHome: t.userHome(), Dir: t.dir,
@@ -87,7 +85,7 @@ func (t *task) pluginRun() *plugin.Run {
 	}
 }
 
-// pluginOutput returns a pipe whose output goes to the journal.
+// pluginOutput returns a pipe to the journal.
 func (t *task) pluginOutput() (*os.File, func(), error) {
 	w := t.journal.Writer()
 	s, out, err := process.NewStream(w, io.Discard)

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// saves is a program that takes some time to exit when it is asked to end.
+// saves is a program that takes some time to exit after a signal.
 const saves = `
 import os, signal, sys, time
 def stop(*_):

@@ -31,16 +31,15 @@ type Options struct {
 	// Root is a prefix of all paths. It is "" except in tests.
 	Root string
 	Now  func() time.Time
-	// GPUs is the folder that contains the agent's notice about the container's GPUs. "" means notice.Folder.
+	// GPUs is the folder with the agent's notice about the container's GPUs. "" means notice.Folder.
 	GPUs string
 	// Settle is how long to wait for the agent's notice after a program has failed. 0 means one and a half seconds.
 	Settle time.Duration
 }
 
-// defaultGrace is the grace period if the spec contains none.
+// defaultGrace is the default grace period.
 const defaultGrace = 30 * time.Second
 
-// task holds the state of one task.
 type task struct {
 	Options
 	journal  *journal.Journal
@@ -84,7 +83,6 @@ func Run(ctx context.Context, o Options) (code int) {
 
 func (t *task) path(name string) string { return filepath.Join(t.Root, name) }
 
-// result describes the outcome of the task.
 type result struct {
 	code    int
 	stopped bool
@@ -92,21 +90,21 @@ type result struct {
 	setup   bool // the job's own program never ran
 }
 
-// failed logs an error, and returns the result that it leads to.
+// failed logs an error and returns the task's result.
 func (t *task) failed(err error) result {
 	t.journal.Printf("%v", err)
 	code := exit.Code(err)
 	return result{code: code, own: exit.Own(err), stopped: t.signals.Context().Err() != nil}
 }
 
-// unprepared returns the result of an error that occurred before the program started.
+// unprepared returns the result of an error before the program's start.
 func (t *task) unprepared(err error) result {
 	r := t.failed(err)
 	r.setup = true
 	return r
 }
 
-// phases runs the steps of a task, one after the other.
+// phases runs the steps of a task in order.
 func (t *task) phases(ctx context.Context) result {
 	if err := t.prepare(ctx); err != nil {
 		return t.unprepared(err)
@@ -172,7 +170,6 @@ func (t *task) prepare(ctx context.Context) error {
 	return <-fetched
 }
 
-// self returns the identity of this task.
 func (t *task) self() (env.Self, error) {
 	text := t.get(spec.TaskVariable)
 	if text == "" { // the job was submitted by an earlier paictl
@@ -193,7 +190,7 @@ func (t *task) self() (env.Self, error) {
 	return s, nil
 }
 
-// get returns the value of a variable in the container's environment, or "".
+// get returns a variable of the container's environment, or "".
 func (t *task) get(name string) string {
 	value := ""
 	for _, e := range t.Environ {
@@ -204,8 +201,9 @@ func (t *task) get(name string) string {
 	return value
 }
 
-// peers waits for the addresses of the job's other tasks. It returns nil if the job has only one task, or if its tasks don't wait for each other. The
-// addresses of such tasks aren't published, because they would change with each retry. The names of tasks don't change.
+// peers waits for the addresses of the job's other tasks. It returns nil if the job has only one task, or if its tasks don't
+// wait for each other. The addresses of such tasks aren't published, because they would change with each retry. Only the names
+// of tasks don't change.
 func (t *task) peers(ctx context.Context, self env.Self) (*peers.Peers, error) {
 	if t.spec.Tasks() <= 1 || !t.spec.Gang {
 		return nil, nil //nolint:nilnil // the job has no peers
@@ -226,7 +224,7 @@ func (t *task) peers(ctx context.Context, self env.Self) (*peers.Peers, error) {
 	return p, err
 }
 
-// source returns the source from which the task gets the addresses of the job's tasks.
+// source returns the source of the addresses of the job's tasks.
 func (t *task) source(self env.Self) (barrier.Source, error) {
 	if t.spec.PeersURL != "" {
 		return &barrier.Controller{URL: t.spec.PeersURL + "/" + t.spec.Framework, Token: t.get(spec.PeersTokenVariable), Attempt: self.Attempt}, nil

@@ -280,7 +280,7 @@ func TestOutsideAFrameworkThereIsNoTask(t *testing.T) {
 	assert.Contains(t, c.errors(), `"one" isn't a number`)
 }
 
-// This runtime also runs in pods that an earlier paictl created.
+// This runtime must also run in pods of an earlier paictl.
 func TestATaskIsToldWhichItIsByItsOldNames(t *testing.T) {
 	c := newContainer(t, "echo $FC_TASKROLE_NAME $FC_TASK_INDEX $PAI_JOB_ATTEMPT_ID $PAI_TASK_ATTEMPT_ID")
 	c.env = append(c.env, spec.TaskVariable+"=", "FC_TASKROLE_NAME=mainrole", "FC_TASK_INDEX=0", "FC_FRAMEWORK_ATTEMPT_ID=7", "FC_TASK_ATTEMPT_ID=1")

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// holes returns how many bytes of a file are in holes, which are read as zeros. It may stop counting above most. It doesn't use the number of blocks,
-// because some file systems report 0 blocks.
+// holes returns how many bytes of a file are in holes. Holes are read as zeros. It may stop counting above most. It doesn't use
+// the number of blocks, because some file systems always report 0 blocks.
 func holes(f *os.File, size, most int64) (n int64, err error) {
 	for at := int64(0); at < size && n <= most; {
 		data, err := f.Seek(at, unix.SEEK_DATA)

@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// MaxEntries limits the number of a folder's entries that are listed.
+// MaxEntries is the maximum number of entries in a listing.
 const MaxEntries = 2000
 
-// maxText limits the total length of names and link targets, in bytes. Their JSON may be six times as long.
+// maxText is the maximum total length of names and link targets, in bytes. The JSON may be six times as long.
 const maxText = 512 << 10
 
 // Listing describes a path in a task. For a folder, it contains the entries.
@@ -29,7 +29,7 @@ type Listing struct {
 	Entry
 	// Entries are the entries of a folder, sorted by name.
 	Entries Entries `json:"entries,omitempty"`
-	// More reports whether the folder has entries that aren't in Entries.
+	// More reports whether the folder contains entries that aren't in Entries.
 	More bool `json:"more,omitempty"`
 }
 
@@ -68,15 +68,16 @@ func (e *Entries) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Limits of the texts in a listing, in bytes. Linux allows names of 255 bytes and paths of 4096 bytes. In JSON, a byte that isn't UTF-8 takes three
-// bytes.
+// Limits of the texts in a listing, in bytes. Linux allows names of 255 bytes and paths of 4096 bytes. In JSON, an invalid
+// UTF-8 byte takes three bytes.
 const (
 	maxName = 3 * 255
 	maxLink = 3 * 4096
 	maxPath = 2 * maxLink // that of a folder, plus a path below it
 )
 
-// Check returns an error for a listing that List wouldn't return, because the listing may come from a task. It changes unknown kinds to Other.
+// Check returns an error for a listing that List can't return. It also changes unknown kinds to Other. The listing may come
+// from an untrusted task.
 func (l *Listing) Check() error {
 	if !strings.HasPrefix(l.Path, "/") || len(l.Path) > maxPath {
 		return errors.New("the path isn't absolute, or too long")
@@ -114,7 +115,8 @@ func (e *Entry) check() error {
 	return nil
 }
 
-// List describes a path, with the entries if the path is a folder. If the path doesn't exist, the result has the kind None.
+// List describes a path. For a folder, the listing contains the entries. If the path doesn't exist, the listing has the kind
+// None.
 func List(name string) (*Listing, error) {
 	whole, err := filepath.Abs(name)
 	if err != nil {
@@ -155,7 +157,7 @@ func List(name string) (*Listing, error) {
 	return out, nil
 }
 
-// entryOf returns the entry of a path. A path that can't be examined has the kind None.
+// entryOf returns the entry of a path. An unreadable path has the kind None.
 func entryOf(name string) Entry {
 	e := Entry{Name: filepath.Base(name), Kind: None}
 	e.Link, _ = os.Readlink(name) // "" if it isn't a link

@@ -1,6 +1,5 @@
-// Package transfer packs a file or a folder that is copied to or from a task. The other end unpacks it with
-// pkg/runtime/code, which never writes outside of its folder. In: a path. Out: a gzipped tar. It needs no tar in the
-// image.
+// Package transfer packs a file or a folder that is copied to or from a task. The other end unpacks it with pkg/runtime/code,
+// which never writes outside of its folder. In: a path. Out: a gzipped tar. It works in images without tar.
 package transfer
 
 import (
@@ -46,8 +45,8 @@ func KindOf(name string) (Kind, error) {
 	return Other, nil
 }
 
-// Pack writes a file or a folder under another name, and returns the size of its files in bytes. It omits links that lead out of the folder, and
-// entries that are neither files nor folders. It calls skipped for each omitted entry.
+// Pack writes a file or a folder under the name as, and returns the size of its files in bytes. It omits links to targets
+// outside the folder, and entries that are neither files nor folders. It calls skipped for each omitted entry.
 func Pack(ctx context.Context, w io.Writer, from, as string, skipped func(name, why string)) (int64, error) {
 	if as == "" || as == "." || as == ".." || strings.ContainsAny(as, "/\x00") {
 		return 0, fmt.Errorf("%q is not the name of a file", as)
@@ -75,11 +74,12 @@ type packer struct {
 	holes   int64 // the holes in the files so far
 }
 
-// maxHoles limits the total size of holes in all files of an archive. A program can make a file with a hole of an exabyte in a moment, and a copy of
-// this file would never end. Archives contain holes as zeros, because archive/tar doesn't write sparse files.
+// maxHoles is the maximum total size of holes in all files of an archive. A program can quickly create a file with a hole of an
+// exabyte, and a copy of this file would never end. Archives contain holes as zeros, because archive/tar doesn't write sparse
+// files.
 const maxHoles = 64 << 30
 
-// holesError is the error for a file whose holes exceed the limit.
+// holesError is the error for a file with too large holes.
 type holesError struct{ name string }
 
 func (e *holesError) Error() string {
@@ -140,7 +140,7 @@ func (p *packer) folder(at, name string, info fs.FileInfo) error {
 	return nil
 }
 
-// file packs a file with the size that it had when it was opened, because logs and checkpoints may grow during the copy.
+// file packs a file with its size at opening, because logs and checkpoints may grow during the copy.
 func (p *packer) file(at, name string) error {
 	f, err := os.Open(at)
 	if err != nil {

@@ -15,8 +15,8 @@ type bindInfo struct {
 	groups      []int // for version 2: the number of pods of each group, depth first
 }
 
-// bindText is the value of BindInfoKey in its written form. Version 1 has members, version 2 has a root group, and early releases of HiveD have gpu
-// instead of leafCell in the names of fields.
+// bindText is the unparsed structure of BindInfoKey. Version 1 has members, version 2 has a root group. In early releases of
+// HiveD, field names contain gpu instead of leafCell.
 type bindText struct {
 	Node         string      `yaml:"node" json:"node"`
 	Isolation    []int32     `yaml:"leafCellIsolation" json:"leafCellIsolation"`
@@ -42,8 +42,8 @@ type bindPod struct {
 	Others     others   `yaml:",inline" json:"-"`
 }
 
-// parseBindInfo parses text that Write made as JSON, which is much faster than YAML, because a cluster may have thousands of pods when a scheduler
-// starts. It parses all other text as YAML.
+// parseBindInfo parses a bind info. It parses JSON from Write with a fast decoder, because a new scheduler may read thousands
+// of pods. It parses all other text as YAML, which is much slower.
 func parseBindInfo(text string) (*bindInfo, error) {
 	var t bindText
 	if len(text) <= maxBindInfo && json.Unmarshal([]byte(text), &t) == nil && t.String() == text {
@@ -60,7 +60,7 @@ func parseBindInfo(text string) (*bindInfo, error) {
 	return t.read(d)
 }
 
-// read checks the fields that are set, and returns the bindInfo.
+// read checks the fields and returns the bindInfo.
 func (t *bindText) read(d document) (b *bindInfo, err error) {
 	b = &bindInfo{node: t.Node, chain: t.Chain}
 	if b.isolation, err = d.indices(nil, "leafCellIsolation", t.Isolation, "gpuIsolation", t.GPUIsolation); err != nil {
@@ -77,7 +77,8 @@ func (t *bindText) read(d document) (b *bindInfo, err error) {
 	return b, err
 }
 
-// indices returns the device indices of a field that has a current and a former name. It fails if an index is negative.
+// indices returns the device indices of a field that has a current and a former name. It returns an error if an index is
+// negative.
 func (d document) indices(path strictyaml.Path, field string, list []int32, former string, formerList []int32) ([]int32, error) {
 	if list == nil {
 		field, list = former, formerList

@@ -7,13 +7,12 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// maxValues bounds the number of values in a document, because aliases can make many values of a short text.
+// maxValues is the maximum number of values in a document. With aliases, a short text can contain many values.
 const maxValues = 1 << 18
 
-// document is an annotation as YAML. Its errors contain the lines of mistakes. A document without a text has no lines.
+// document is an annotation as YAML. Its errors contain line numbers. A document without a text has no line numbers.
 type document struct{ *strictyaml.Document }
 
-// parse reads a text of at most limit bytes.
 func parse(text string, limit int) (document, error) {
 	if len(text) > limit {
 		return document{}, fmt.Errorf("it has %d bytes, more than the limit of %d", len(text), limit)
@@ -28,10 +27,10 @@ func parse(text string, limit int) (document, error) {
 	return document{doc}, nil
 }
 
-// decode decodes the document into out, which is a pointer to a struct with yaml tags.
+// decode decodes the document into out, a pointer to a struct with yaml tags.
 func (d document) decode(out any) error { return firstOf(d.Decode(out)) }
 
-// firstOf returns an error for the first of all findings, on one line, or nil without findings.
+// firstOf returns the first finding as an error on one line, or nil if findings is empty.
 func firstOf(findings strictyaml.Findings) error {
 	if len(findings) == 0 {
 		return nil
@@ -47,7 +46,7 @@ func firstOf(findings strictyaml.Findings) error {
 	return onLine(f.Line, message)
 }
 
-// fault returns the error for a mistake at a field, or at the enclosing value if the field is missing.
+// fault returns an error at a field. If the field is missing, the error is at the enclosing value.
 func (d document) fault(path strictyaml.Path, format string, args ...any) error {
 	line, _, _ := d.Position(path)
 	return onLine(line, fmt.Sprintf(format, args...))
@@ -60,11 +59,11 @@ func onLine(line int, message string) error {
 	return fmt.Errorf("line %d: %s", line, message)
 }
 
-// others collects the keys that the scheduler doesn't use. HiveD ignores such keys, too.
+// others collects unused keys. HiveD ignores unused keys, too.
 type others map[string]strictyaml.Ignored
 
-// either returns the name and the value of a field that has a current and a former name. It fails if both names are used. If both are missing, it
-// returns the current name, field.
+// either returns the name and the value of a field that has a current and a former name. It returns an error if both names are
+// used. If both are missing, it returns the current name.
 func either[T any](d document, path strictyaml.Path, field string, value *T, former string, formerValue *T) (name string, out T, err error) {
 	switch {
 	case value != nil && formerValue != nil:
@@ -77,7 +76,7 @@ func either[T any](d document, path strictyaml.Path, field string, value *T, for
 	return field, out, nil
 }
 
-// positive reports an error if a required number is missing, not above 0, or above maxNumber.
+// positive returns an error if a required number is missing, not above 0, or above maxNumber.
 func (d document) positive(path strictyaml.Path, field string, n int) error {
 	switch {
 	case n <= 0:

@@ -8,22 +8,22 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// own is the text on a pod's claim that describes the pod's place, except for its node and devices:
+// own is the text on a pod's claim with the pod's place. The claim itself contains the node and devices:
 //
 //	{"chain":"NODE","slot":1,"order":7,"types":["NODE",4],"virtual":[["0/team/0/0","2/1"],["1/1/0","2/1"]],"pods":[["a",0,1],["b",2,3]]}
 //
-// pods are the places of the whole gang. types and virtual then also cover the whole gang, as in the value of PlacementKey. If this text is too long
-// for a claim, pods is missing, and types and virtual cover only this pod.
+// pods contains the places of the whole gang. Then types and virtual also describe the whole gang, as in PlacementKey.
+// If the text is too long for a claim, pods is missing, and types and virtual describe only this pod.
 type own struct {
 	ours
 	Chain string  `json:"chain"`
 	Pods  [][]any `json:"pods"`
 }
 
-// maxOwn is Kubernetes' size limit for the details on a claim, in bytes.
+// maxOwn is Kubernetes' limit for the details on a claim, in bytes.
 const maxOwn = 10 << 10
 
-// WriteOwn returns the details of a pod's place as JSON. They include the places of the pod's gang if the text isn't too long.
+// WriteOwn returns the details of a pod's place as JSON. They contain the places of the pod's gang if the text isn't too long.
 func WriteOwn(p *cell.Placement, slot int) []byte {
 	head := append(appendQuoted([]byte(`{"chain":`), p.Chain), ',')
 	head = append(head, appendSlot(nil, slot)[1:]...)
@@ -36,8 +36,7 @@ func WriteOwn(p *cell.Placement, slot int) []byte {
 	return appendShared(head, &one)
 }
 
-// mayFit reports whether the places of a gang may be short enough for a claim. It estimates the length without writing the place of each pod, and
-// stops counting at the limit.
+// mayFit reports whether the places of a gang may fit on a claim. It only estimates the length, and stops at the limit.
 func mayFit(p *cell.Placement) bool {
 	n := 0
 	for i := range p.Pods {
@@ -48,7 +47,7 @@ func mayFit(p *cell.Placement) bool {
 	return true
 }
 
-// appendPlaces adds the field pods to a JSON object that isn't closed yet.
+// appendPlaces appends the field pods to an unfinished JSON object.
 func appendPlaces(b []byte, pods []cell.PodPlacement) []byte {
 	b = append(b[:len(b)-1], `,"pods":[`...)
 	for i := range pods {
@@ -64,8 +63,8 @@ func appendPlaces(b []byte, pods []cell.PodPlacement) []byte {
 	return append(b, "]}"...)
 }
 
-// ReadOwn reads the place of a pod from the text that WriteOwn wrote, and from the node and devices of the pod's claim. If the text of the whole gang
-// was too long, the other pods of the gang have no place in the result.
+// ReadOwn reads the place of a pod from the output of WriteOwn, and from the node and devices of the pod's claim. If the text
+// of the whole gang was too long, the result contains no places for the other pods of the gang.
 func ReadOwn(r *cell.Request, node string, indices []int32, details []byte) (p *cell.Placement, slot int, err error) {
 	var o own
 	if err := json.Unmarshal(details, &o); err != nil {
@@ -106,7 +105,6 @@ func ReadOwn(r *cell.Request, node string, indices []int32, details []byte) (p *
 	return p, o.Slot, nil
 }
 
-// places sets the nodes and devices of all pods.
 func (o *own) places(pods []cell.PodPlacement) error {
 	for i, entry := range o.Pods {
 		if len(entry) == 0 {

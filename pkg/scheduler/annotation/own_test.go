@@ -40,7 +40,7 @@ func TestAClaimHasThePlacesOfItsGang(t *testing.T) {
 	})
 }
 
-// large returns a gang whose pods have eight GPUs each, and the gang's place.
+// large returns a gang with eight GPUs per pod, and its place.
 func large(pods int) (*cell.Request, *cell.Placement) {
 	r := &cell.Request{VirtualCluster: "team", Gang: "g", Root: gang("g", cell.PodSet{Count: pods, Cells: 8})}
 	p := &cell.Placement{Chain: "RACK", Order: 1 << 30}

@@ -14,16 +14,17 @@ import (
 //
 //	{"slot":1,"order":7,"types":["NODE",16],"virtual":[["0/team/0/0","2/1"],["1/1/0","2/1"]]}
 //
-// types are the types of the preassigned cells of all leaves of the gang. Each type is followed by the number of consecutive leaves that have it.
-// virtual contains the addresses of the virtual leaves for each pod. Each address begins with the number of components that it shares with the
-// previous address. A gang that has lost its guarantee has "downgraded":true instead of types and virtual, and an opportunistic gang has neither of
-// them nor "downgraded". "moves":2 follows the order if the scheduler has moved two pods of the gang to other places.
+// types lists the types of the preassigned cells of all leaves in the gang. The number of consecutive leaves with this type
+// follows each type. virtual lists the addresses of the virtual leaves for each pod. Each address begins with the number of
+// components that it shares with the previous address. A gang without its former guarantee has "downgraded":true instead of
+// types and virtual. For an opportunistic gang, all three fields are missing. If the scheduler has moved pods of the gang twice,
+// "moves":2 follows the order.
 
 func appendSlot(b []byte, slot int) []byte {
 	return append(strconv.AppendInt(append(b, `{"slot":`...), int64(slot), 10), ',')
 }
 
-// appendShared appends the fields after the slot, which are the same for all pods of a gang.
+// appendShared appends the fields after slot. They are the same for all pods of a gang.
 func appendShared(b []byte, p *cell.Placement) []byte {
 	b = strconv.AppendUint(append(b, `"order":`...), p.Order, 10)
 	if p.Moves > 0 {
@@ -93,7 +94,8 @@ func appendVirtual(b []byte, pods []cell.PodPlacement) []byte {
 	return append(b, ']')
 }
 
-// appendAddress appends the part of an address that differs from the last address, after the number of shared components.
+// appendAddress appends the number of components that an address shares with the previous address, and the remaining
+// components.
 func appendAddress(b []byte, last, address string) []byte {
 	shared, from := 0, 0
 	for i := range min(len(address), len(last)) {
@@ -120,8 +122,8 @@ type ours struct {
 
 var errOtherShape = errors.New("its parts belong to different gangs")
 
-// apply sets the fields of p that the bind info can't express. The pods of p must still be in the order of the bind info. If apply fails, p is
-// unchanged.
+// apply sets the fields of p that the bind info can't express. The pods of p must be in the order of the bind info. After an
+// error, p is unchanged.
 func (o *ours) apply(p *cell.Placement) error {
 	if o.Downgraded || o.Virtual == nil {
 		p.Order, p.Moves, p.Downgraded = o.Order, o.Moves, o.Downgraded

@@ -6,10 +6,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// visibleDevices is the environment variable that selects the GPUs of a container. A container with the value "none" or "void" sees no GPU.
+// visibleDevices is the environment variable that selects the GPUs of a container. The values "none" and "void" hide all GPUs.
 const visibleDevices = "NVIDIA_VISIBLE_DEVICES"
 
-// SeesNoGPU reports whether the environment of the container that requests cells hides all GPUs from it, even if the pod has cells.
+// SeesNoGPU reports whether the environment hides all GPUs from the container that requests cells. The pod may have cells
+// anyway.
 func SeesNoGPU(p *corev1.Pod) bool {
 	for i := range p.Spec.Containers {
 		c := &p.Spec.Containers[i]

@@ -10,12 +10,14 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// maxBindInfo limits the size of the bind info of a gang, in bytes. Kubernetes accepts only a quarter of this size on a pod.
+// maxBindInfo is the maximum size of the bind info of a gang, in bytes. Kubernetes accepts only a quarter of this size on a
+// pod.
 const maxBindInfo = 1 << 20
 
-// ReadBound returns the place of a bound pod's gang, and the pod's index in the gang. HiveD's annotations of version 1, 2 or its early releases are
-// enough, but then Order is 0 and Virtual is nil. With PlacementKey the result is exact. A PlacementKey that contradicts the other annotations is
-// ignored, because the other annotations determine the devices that the containers see.
+// ReadBound returns the place of a bound pod's gang, and the pod's index in the gang. HiveD's annotations of version 1, version
+// 2 or the early releases are enough. Then Order is 0 and Virtual is nil. With PlacementKey, the result is exact. ReadBound
+// ignores a PlacementKey that contradicts the other annotations, because the other annotations determine the devices in the
+// containers.
 func ReadBound(r *cell.Request, annotations map[string]string) (p *cell.Placement, slot int, err error) {
 	text := annotations[BindInfoKey]
 	if text == "" {
@@ -42,7 +44,7 @@ func ReadBound(r *cell.Request, annotations map[string]string) (p *cell.Placemen
 	return p, b.order(r, own), nil
 }
 
-// check compares the annotations with each other, and sorts the device indices.
+// check checks that the annotations agree, and sorts the device indices.
 func (b *bindInfo) check(annotations map[string]string) error {
 	isolation, key := annotations[IsolationKey], IsolationKey
 	if isolation == "" {
@@ -95,8 +97,7 @@ func splitIndices(s string) ([]int32, error) {
 	return out, nil
 }
 
-// own returns the index of the pod's own placement. It returns hint if the placement at that index is the right one. Otherwise it searches by node
-// and devices.
+// own returns the index of the pod's own placement. It tries hint first. Otherwise it searches by node and devices.
 func (b *bindInfo) own(hint int) int {
 	same := func(i int) bool {
 		p := &b.pods[i]
@@ -121,8 +122,8 @@ func (b *bindInfo) own(hint int) int {
 	return -1
 }
 
-// order finds the pod set of the request for each placement, and sorts the placements by set. It returns the new index of the placement that had the
-// index own.
+// order assigns each placement to a pod set of the request, and sorts the placements by set. own is the index of a placement.
+// The result is the new index of this placement.
 func (b *bindInfo) order(r *cell.Request, own int) int {
 	for i := range b.pods {
 		sortPod(&b.pods[i])
@@ -138,7 +139,6 @@ func (b *bindInfo) order(r *cell.Request, own int) int {
 	return slices.IndexFunc(b.pods, func(p cell.PodPlacement) bool { return p.Node == at.Node && slices.Equal(p.Indices, at.Indices) })
 }
 
-// sortPod sorts the devices of a pod by index, in ascending order.
 func sortPod(p *cell.PodPlacement) {
 	if slices.IsSorted(p.Indices) {
 		return
@@ -165,7 +165,8 @@ func sortPod(p *cell.PodPlacement) {
 	p.Indices, p.Preassigned, p.Virtual = indices, pick(p.Preassigned), pick(p.Virtual)
 }
 
-// bySize matches placements to sets by their number of GPUs. It reports false if two sets have the same number of GPUs or a set has a cell type.
+// bySize assigns placements to sets by their number of GPUs. It returns false if two sets have the same number of GPUs, or a
+// set has a cell type.
 func bySize(pods []cell.PodPlacement, sets []cell.PodSet) bool {
 	for i, s := range sets {
 		if s.CellType != "" {
@@ -194,7 +195,8 @@ func bySize(pods []cell.PodPlacement, sets []cell.PodSet) bool {
 	return true
 }
 
-// fillOpen assigns placements without a place yet, whose size isn't known, to the sets that still need pods, in the order of the sets.
+// fillOpen assigns placements without a place to the sets that still need pods, in the order of the sets. The size of such
+// placements isn't known.
 func fillOpen(pods []cell.PodPlacement, left []int) {
 	set := 0
 	for i := range pods {
@@ -208,7 +210,8 @@ func fillOpen(pods []cell.PodPlacement, left []int) {
 	}
 }
 
-// byShape matches placements to sets by their order if the groups of the bind info match the groups of the request.
+// byShape assigns placements to sets by their order. It requires that the groups of the bind info match the groups of the
+// request.
 func (b *bindInfo) byShape(r *cell.Request, sets []cell.PodSet) {
 	var want []int
 	var walk func(g *cell.Group)

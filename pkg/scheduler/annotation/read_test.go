@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// hived is a bind info in HiveD's form, with HiveD's order of members.
+// hived is a bind info in HiveD's format, with HiveD's order of members.
 const hived = `node: 0.0.0.1
 leafCellIsolation:
 - 1
@@ -158,7 +158,7 @@ func FuzzReadBound(f *testing.F) {
 				require.Len(t, pod.Preassigned, len(pod.Indices))
 				require.Contains(t, []int{0, len(pod.Indices)}, len(pod.Virtual))
 			}
-			// Write can write the placement that was read, and ReadBound can read it back.
+			// Write and ReadBound must preserve the placement.
 			b := Write(r, decide(p, slot))
 			again, _, err := ReadBound(r, bound(b))
 			require.NoError(t, err, "%s", b.BindInfo)

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// maxSpec limits the size of a request, in bytes. It is far above the size of any useful request.
+	// maxSpec is the maximum size of a request, in bytes. Useful requests are far smaller.
 	maxSpec = 64 << 10
-	// maxNumber limits the number of pods in a gang and of cells in a pod.
+	// maxNumber is the maximum number of pods in a gang, and of cells in a pod.
 	maxNumber = 1_000_000
 )
 
-// ParseRequest parses the value of the annotation SpecKey. It accepts versions 1 and 2 of HiveD's request, and the field names of HiveD's early
-// releases (gpuType, gpuNumber). pod is the pod's namespace/name, which becomes the name of a gang without a name. An error contains the wrong field
-// and the remedy.
+// ParseRequest parses the value of the annotation SpecKey. It accepts versions 1 and 2 of HiveD's request, and the field names
+// of HiveD's early releases (gpuType, gpuNumber). pod is the pod's namespace/name, which also names a gang without a name.
+// Errors contain the field and the remedy.
 func ParseRequest(text, pod string) (*cell.Request, error) {
 	if text == "" {
 		return nil, fmt.Errorf("annotation %s: it is missing or empty; write at least virtualCluster and leafCellNumber", SpecKey)
@@ -54,7 +54,7 @@ func parseRequest(text, pod string) (*cell.Request, error) {
 	return r, d.v1(r, pod)
 }
 
-// head holds the fields that versions 1 and 2 share. Unknown fields are ignored, as in HiveD.
+// head holds the common fields of versions 1 and 2. As in HiveD, unknown fields are ignored.
 type head struct {
 	Version         string  `yaml:"version"`
 	VirtualCluster  string  `yaml:"virtualCluster"`
@@ -81,14 +81,14 @@ func (h *head) check(d document, r *cell.Request) error {
 	return nil
 }
 
-// v1Spec holds the fields of version 1 that head doesn't contain.
+// v1Spec holds the other fields of version 1.
 type v1Spec struct {
 	LeafCellType   *string  `yaml:"leafCellType"`
 	GPUType        *string  `yaml:"gpuType"`
 	LeafCellNumber *int     `yaml:"leafCellNumber"`
 	GPUNumber      *int     `yaml:"gpuNumber"`
 	AffinityGroup  *v1Group `yaml:"affinityGroup"`
-	// OrElse isn't part of HiveD's format. It requests other cells for the same pods.
+	// OrElse isn't part of HiveD's format. It requests alternative cells for the same pods.
 	OrElse *v1Spec `yaml:"orElse"`
 	Others others  `yaml:",inline"`
 }
@@ -130,7 +130,7 @@ func (d document) v1(r *cell.Request, pod string) error {
 	return nil
 }
 
-// v1Cells sets the cells of the pod and of its gang in r, from the fields at path at.
+// v1Cells sets the cells of the pod and its gang in r. at is the path of s.
 func (d document) v1Cells(at strictyaml.Path, s *v1Spec, r *cell.Request, pod string) (err error) {
 	if _, r.LeafType, err = either(d, at, "leafCellType", s.LeafCellType, "gpuType", s.GPUType); err != nil {
 		return err
@@ -178,7 +178,7 @@ func (d document) v1Group(path strictyaml.Path, g *v1Group) (cell.Group, error) 
 	return out, nil
 }
 
-// v1Set returns a set of pods with the number of cells at path, and the name of the field with this number.
+// v1Set returns a set of pods. It also returns the name of the field that contains the number of cells.
 func (d document) v1Set(path strictyaml.Path, pods int, cells, gpus *int) (set cell.PodSet, field string, err error) {
 	field, n, err := either(d, path, "leafCellNumber", cells, "gpuNumber", gpus)
 	if err == nil {
@@ -187,7 +187,7 @@ func (d document) v1Set(path strictyaml.Path, pods int, cells, gpus *int) (set c
 	return cell.PodSet{Count: pods, Cells: n}, field, err
 }
 
-// addSet adds a set to the sets. It adds the pods to a set with pods of the same size if there is such a set.
+// addSet adds a set to sets. If sets contains a set with pods of the same size, it adds the pods to that set.
 func addSet(sets []cell.PodSet, set cell.PodSet) []cell.PodSet {
 	for i := range sets {
 		if sets[i].Cells == set.Cells {
@@ -198,7 +198,6 @@ func addSet(sets []cell.PodSet, set cell.PodSet) []cell.PodSet {
 	return append(sets, set)
 }
 
-// podsOf returns the number of pods in a gang.
 func podsOf(r *cell.Request) int {
 	n := 0
 	for _, set := range r.Sets() {

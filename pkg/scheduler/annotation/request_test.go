@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// openPAI is a request in the form of OpenPAI's REST server.
+// openPAI is a request in the format of OpenPAI's REST server.
 const openPAI = `virtualCluster: vc1
 priority: 10
 pinnedCellId: ""
@@ -28,7 +28,7 @@ affinityGroup:
     leafCellNumber: 2
 `
 
-// racks is a request of version 2 with two workers in each rack, and a master.
+// racks is a request of version 2 with a master and two workers per rack.
 const racks = `version: v2
 virtualCluster: vc1
 priority: 0

@@ -10,7 +10,7 @@ import (
 // maxGroupDepth is the maximum depth of nested groups of pods.
 const maxGroupDepth = 16
 
-// v2Spec holds the fields of version 2 that head doesn't contain.
+// v2Spec holds the other fields of version 2.
 type v2Spec struct {
 	CellType     string   `yaml:"cellType"`
 	CellNumber   int      `yaml:"cellNumber"`
@@ -27,10 +27,9 @@ type v2Group struct {
 	Others   others    `yaml:",inline"`
 }
 
-// v2Sets is a list of sets of pods. It may also be written as a single set.
+// v2Sets is a list of sets of pods. A single set is also accepted.
 type v2Sets []v2Set
 
-// DecodeNode implements strictyaml.NodeDecoder. It accepts a list or a single set.
 func (s *v2Sets) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path strictyaml.Path) {
 	if n.Kind == yaml.MappingNode {
 		*s = make(v2Sets, 1)
@@ -86,7 +85,7 @@ func (d document) v2(r *cell.Request, pod string) error {
 	return nil
 }
 
-// groupReader reads the tree of groups and checks it. sets and current count sets in the order of Request.Sets, depth first.
+// groupReader reads and checks the tree of groups. sets and current count sets in the order of Request.Sets, depth first.
 type groupReader struct {
 	document
 	own     cell.PodSet // the set of this pod, from the head of the request

@@ -6,11 +6,11 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// MaxSize limits the annotations of one pod, in bytes. Kubernetes accepts 256 KiB, but checks the size only when a pod is written after it was bound,
-// and then rejects every change of a larger pod. The difference is for other annotations.
+// MaxSize is the maximum size of a pod's annotations, in bytes. Kubernetes accepts 256 KiB. It checks the size only when a pod
+// is updated after binding, and then rejects every update of a larger pod. The difference is reserved for other annotations.
 const MaxSize = 240 << 10
 
-// Size returns an upper bound for the size of the annotations of each pod in a gang with this place, in bytes.
+// Size returns an upper bound for the size of each pod's annotations at this place, in bytes.
 func Size(r *cell.Request, p *cell.Placement) int {
 	largest, most := 0, 0
 	for i := range p.Pods {
@@ -23,8 +23,8 @@ func Size(r *cell.Request, p *cell.Placement) int {
 	return len(IsolationKey) + len(b.Isolation) + len(BindInfoKey) + len(b.BindInfo) + len(PlacementKey) + len(b.Placement)
 }
 
-// LeastSize returns a lower bound for the size of the annotations of each pod in a gang on any nodes, in bytes. It counts the text of each pod, and
-// for each cell its index and, if the cell is guaranteed, the address of its virtual cell.
+// LeastSize returns a lower bound for the size of each pod's annotations on any nodes, in bytes. It counts the text of each
+// pod, the index of each cell, and the virtual address of each guaranteed cell.
 func LeastSize(r *cell.Request) int {
 	n := 0
 	for _, set := range r.Sets() {

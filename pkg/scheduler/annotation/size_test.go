@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// onBigMachines returns a gang with one pod on each of n machines, and the gang's place. Each pod has all cells of its machine.
+// onBigMachines returns a gang with one pod on each of n machines, and its place. Each pod has all cells of its machine.
 func onBigMachines(n, cells int) (*cell.Request, *cell.Placement) {
 	r := &cell.Request{VirtualCluster: "team", Gang: "g", Root: gang("g", cell.PodSet{Count: n, Cells: cells})}
 	p := &cell.Placement{Chain: "standard-d256-NODE", Order: 7}

@@ -21,15 +21,15 @@ func Write(r *cell.Request, d *cell.Decision) Bound {
 	return Bound{Isolation: Isolation(d.Indices), BindInfo: t.String(), Placement: WritePlacement(p, d.Slot)}
 }
 
-// WritePlacement returns only the value of PlacementKey, for the pod in a slot of a gang that lost or regained its guarantee.
+// WritePlacement returns the value of PlacementKey for the pod in a slot. It is used when a gang has lost or regained its
+// guarantee.
 func WritePlacement(p *cell.Placement, slot int) string {
 	return string(appendShared(appendSlot(nil, slot), p))
 }
 
-// Isolation returns the value of IsolationKey for some device indices, such as "0,1".
+// Isolation returns the value of IsolationKey for device indices, such as "0,1".
 func Isolation(indices []int32) string { return string(appendIndices(nil, indices)) }
 
-// appendIndices appends device indices, joined by commas.
 func appendIndices(b []byte, indices []int32) []byte {
 	for i, n := range indices {
 		if i > 0 {
@@ -40,7 +40,6 @@ func appendIndices(b []byte, indices []int32) []byte {
 	return b
 }
 
-// appendQuoted appends a text as a JSON string.
 func appendQuoted(b []byte, s string) []byte {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) {
 		return append(append(append(b, '"'), s...), '"')
@@ -52,7 +51,7 @@ func appendQuoted(b []byte, s string) []byte {
 	return append(b, text...)
 }
 
-// String returns the text as JSON. JSON is also YAML, so HiveD's tools can read it.
+// String returns JSON. JSON is also YAML, so HiveD's tools can read it.
 func (t *bindText) String() string {
 	text, err := json.Marshal(t)
 	if err != nil {
@@ -72,13 +71,13 @@ func (t *bindText) String() string {
 	return b.String()
 }
 
-// hidden reports whether a character may be literal in JSON but must be escaped in YAML.
+// hidden reports whether YAML requires an escape for a character that JSON allows.
 func hidden(r rune) bool {
 	return r >= 0x7f && r < 0xa0 || r == 0xfeff || r == 0xfffe || r == 0xffff
 }
 
-// maxTypes limits the size of the types of preassigned cells in the bind info, in bytes. The bind info has one type for each cell. The value of
-// PlacementKey has one type for each run of equal types.
+// maxTypes is the maximum size of the types of preassigned cells in the bind info, in bytes. The bind info contains one type
+// per cell. PlacementKey contains one type per run of equal types.
 const maxTypes = 32 << 10
 
 // setGang sets the fields that all pods of the gang share.
@@ -108,7 +107,7 @@ func (t *bindText) setGang(r *cell.Request, p *cell.Placement) {
 	}
 }
 
-// membersOf returns the pods as members. Consecutive pods with the same number of cells are one member.
+// membersOf converts pods to members. Consecutive pods with the same number of cells form one member.
 func membersOf(pods []bindPod) []bindGroup {
 	out := []bindGroup{}
 	for len(pods) > 0 {
@@ -121,7 +120,7 @@ func membersOf(pods []bindPod) []bindGroup {
 	return out
 }
 
-// groupOf returns the group g with the first of the pods, and the remaining pods.
+// groupOf fills the group g with the first pods. It returns the group and the remaining pods.
 func groupOf(g *cell.Group, pods []bindPod) (out bindGroup, rest []bindPod) {
 	n := 0
 	for _, s := range g.Pods {

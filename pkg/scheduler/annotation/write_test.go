@@ -57,7 +57,7 @@ func decide(p *cell.Placement, slot int) *cell.Decision {
 	return &cell.Decision{Result: cell.Bind, Node: p.Pods[slot].Node, Indices: p.Pods[slot].Indices, Chain: p.Chain, Placement: p, Slot: slot}
 }
 
-// trainers returns a gang with pods of two sizes, and the gang's place.
+// trainers returns a gang with pods of two sizes, and its place.
 func trainers() (*cell.Request, *cell.Placement) {
 	r := &cell.Request{VirtualCluster: "team", Gang: "g", Root: gang("g", cell.PodSet{Count: 2, Cells: 2}, cell.PodSet{Count: 1, Cells: 1}), Set: 1}
 	return r, &cell.Placement{Chain: "RACK", Order: 7, Pods: []cell.PodPlacement{
@@ -136,7 +136,6 @@ func TestADowngradeIsReadBack(t *testing.T) {
 	assert.Equal(t, &down, got)
 }
 
-// names returns harmless and difficult names of nodes, types and virtual clusters.
 func names() []string {
 	return []string{"node-1", "0.0.0.1", "1e3", "null", "Yes", "~", "a b", "- a", "a: b", "#", "it's", `"q"`, `back\slash`, "tab\there", "new\nline", "café", "日本", "\u2028x\ufeff",
 		"\x7f", "😀", "{a}", "[b]", "*x", "&y", "!z", "%", "@", "`", "2001-01-01", "0x1F", ".inf", "-", "<<", "=", strings.Repeat("long", 60), "🏁/x", "a\x00b", "\u0085"}

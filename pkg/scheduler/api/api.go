@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// These are the paths of the API. All of them are read-only. Requests to PathValidate and PathOutlook are dry runs that use POST.
+// Paths of the API. All requests are read-only. Requests to PathValidate and PathOutlook are dry runs that use POST.
 const (
 	PathWhy             = "/v1/why/"            // {group}[?vc=], or {vc}/{group}: Why
 	PathQueue           = "/v1/queue"           // Queue; [?vc=&prefix=&limit=], as in QueueQuery
@@ -23,17 +23,17 @@ const (
 	PathNodes           = "/v1/nodes" // Nodes
 )
 
-// Only our scheduler uses these keys on pods and nodes.
+// Keys on pods and nodes that only paictl's scheduler uses.
 const (
-	// UserLabel is the label with the name of the user to whose quota a pod counts. OpenPAI sets it.
+	// UserLabel is the label with the user whose quota the pod uses. OpenPAI sets this label.
 	UserLabel = "userName"
 	// UserGroupLabel is the label with the name of the user's group.
 	UserGroupLabel = "paictl.openpai.org/user-group"
-	// DevicesAnnotation is the annotation of a node that lists its real GPUs. Its value is a NodeDevices.
+	// DevicesAnnotation is the annotation of a node that lists its GPUs. Its value is a NodeDevices.
 	DevicesAnnotation = "paictl.openpai.org/gpus"
 )
 
-// These are the reasons of the events on pods, nodes and the configuration.
+// Reasons of the events on pods, nodes and the configuration.
 const (
 	ReasonWaiting       = "WaitingCells"
 	ReasonPreempting    = "Preempting"
@@ -52,17 +52,17 @@ const (
 // NodeDevices lists the devices that an agent found on its node.
 type NodeDevices struct {
 	Devices []Device `json:"devices"`
-	// Parts is the number of devices that each GPU is split into: device i is a part or an instance of GPU i/Parts. 0 and 1 both mean that GPUs
-	// aren't split.
+	// Parts is the number of devices per GPU. Device i is a part or an instance of GPU i/Parts. 0 and 1 mean that GPUs aren't
+	// split.
 	Parts int `json:"parts,omitempty"`
-	// MIG is the profile of the instances into which the hardware has to split the GPUs, or "" if it doesn't split them.
+	// MIG is the profile of the instances on the node's GPUs, or "" if the GPUs aren't split by MIG.
 	MIG string `json:"mig,omitempty"`
 }
 
-// mostParts is a limit for Parts. It is above the number of parts of any GPU.
+// mostParts is the maximum of Parts. No GPU can be split into more parts.
 const mostParts = 1024
 
-// Split returns Parts as a divisor. It returns 1 if GPUs aren't split, or if Parts is a number that no agent writes.
+// Split returns Parts as a divisor. It returns 1 if GPUs aren't split, or if Parts is invalid.
 func (n *NodeDevices) Split() int32 {
 	if n.Parts < 1 || n.Parts > mostParts {
 		return 1
@@ -70,7 +70,7 @@ func (n *NodeDevices) Split() int32 {
 	return int32(n.Parts)
 }
 
-// ReadDevices reads the report of a node's agent from the node's annotations. It returns nil if no agent has reported.
+// ReadDevices reads the agent's report from a node's annotations. It returns nil if the agent hasn't reported.
 func ReadDevices(annotations map[string]string) (*NodeDevices, error) {
 	text := annotations[DevicesAnnotation]
 	if text == "" {
@@ -83,7 +83,7 @@ func ReadDevices(annotations map[string]string) (*NodeDevices, error) {
 	return out, nil
 }
 
-// These are the states of a GPU. A sick GPU gets no jobs. An ignored GPU has a problem, but a user ordered to use it.
+// States of a GPU. A sick GPU gets no jobs. An ignored GPU has a problem, but a user has decided to use it.
 const (
 	GPUHealthy = "healthy"
 	GPUSick    = "sick"
@@ -98,13 +98,13 @@ type GPU struct {
 	State string `json:"state" enum:"healthy,sick,ignored"`
 	// Reason describes the problem of the GPU.
 	Reason string `json:"reason,omitempty"`
-	// MIG is the profile of the instances into which the GPU is to be split. Instances are the UUIDs of its present instances, in the order of the
-	// devices.
+	// MIG is the profile of the instances into which the GPU is to be split. Instances lists the UUIDs of the existing
+	// instances, in the order of the devices.
 	MIG       string   `json:"mig,omitempty"`
 	Instances []string `json:"instances,omitempty"`
 }
 
-// GPUs returns the GPUs of a node, by number. Devices that are parts of the same GPU become one GPU.
+// GPUs returns the GPUs of a node, by number. It merges devices that are parts of the same GPU.
 func (n *NodeDevices) GPUs(node string) []GPU {
 	if n == nil {
 		return nil
@@ -140,7 +140,7 @@ type Device struct {
 	Model   string `json:"model,omitempty"`
 	// Reason explains why the device isn't healthy.
 	Reason string `json:"reason,omitempty"`
-	// Ignored describes the device's problem. The device counts as healthy, because a user ordered to ignore this problem.
+	// Ignored describes the device's problem. The device counts as healthy, because a user has decided to ignore this problem.
 	Ignored string `json:"ignored,omitempty"`
 	// ForPods reports whether the agent gives the device to ordinary pods instead of jobs.
 	ForPods bool `json:"forPods,omitempty"`
@@ -148,11 +148,11 @@ type Device struct {
 	Instance string `json:"instance,omitempty"`
 }
 
-// These are the states of a gang, and of its pods.
+// States of a gang and of its pods.
 const (
-	// Waiting: the gang has no place yet. Preempting: cells are reserved, and the gangs that use them are being evicted. Binding: the gang has its
-	// place, but the place isn't written to Kubernetes yet. Bound: the place is written to Kubernetes. Ignored: another scheduler bound the pod, or
-	// the pod contradicts the scheduler's state.
+	// Waiting: the gang has no place yet. Preempting: cells are reserved, and the gangs on these cells are being evicted.
+	// Binding: the gang has a place, but the place isn't stored in Kubernetes yet. Bound: the place is stored in Kubernetes.
+	// Ignored: another scheduler bound the pod, or the pod contradicts the scheduler's state.
 	Waiting    = "Waiting"
 	Preempting = "Preempting"
 	Binding    = "Binding"
@@ -160,25 +160,25 @@ const (
 	Ignored    = "Ignored"
 )
 
-// Why describes the state of a gang, and explains why the gang doesn't proceed.
+// Why describes the state of a gang, and explains why the gang doesn't start.
 type Why struct {
 	VC    string `json:"vc"`
 	Group string `json:"group"`
-	// State is Waiting, Preempting, Binding or Bound: the state of the pod that is furthest behind.
+	// State is Waiting, Preempting, Binding or Bound. It is the state of the pod with the least progress.
 	State string `json:"state"`
 	// Sentence is a message for users.
 	Sentence string    `json:"sentence"`
 	Priority int       `json:"priority"`
 	Since    time.Time `json:"since"` // when the gang's first pod was created
 	Asks     Asks      `json:"asks"`
-	// Position counts from 1 among QueueLength waiting gangs, and PositionInVC among the waiting gangs of the virtual cluster. Both are 0 if the gang
-	// doesn't wait.
+	// Position is the gang's position among QueueLength waiting gangs. PositionInVC is its position in the virtual cluster.
+	// Both count from 1, and are 0 if the gang doesn't wait.
 	Position     int `json:"position,omitempty"`
 	PositionInVC int `json:"positionInVC,omitempty"`
 	QueueLength  int `json:"queueLength"`
-	// Explanation explains why a gang waits. Running describes a gang that has its place.
+	// Explanation explains why a gang waits. Running describes a gang with a place.
 	Explanation *cell.Explanation `json:"explanation,omitempty"`
-	// Alternative explains why the gang doesn't get the GPUs that it takes if no CPU cells are free.
+	// Alternative explains why the gang doesn't start on GPUs either. The gang may use GPUs if no CPU cells are free.
 	Alternative *cell.Explanation `json:"alternative,omitempty"`
 	Running     *cell.GangStatus  `json:"running,omitempty"`
 	Pods        []Pod             `json:"pods"`
@@ -191,25 +191,25 @@ type Pod struct {
 	State   string  `json:"state"`
 	Node    string  `json:"node,omitempty"`
 	Indices []int32 `json:"indices,omitempty"`
-	// Reason is the latest reason that the scheduler gave for the pod's state.
+	// Reason is the scheduler's latest reason for the pod's state.
 	Reason string `json:"reason,omitempty"`
 }
 
 // QueueQuery selects waiting gangs. Empty fields select all gangs.
 type QueueQuery struct {
 	VC string
-	// Prefixes are beginnings of the gangs' names. A gang must match one of them.
+	// Prefixes are name prefixes. A gang's name must begin with one of them.
 	Prefixes []string
 	Limit    int
 }
 
-// Selects reports whether the query selects a gang of a virtual cluster. It ignores the limit.
+// Selects reports whether the query selects a gang. It ignores the limit.
 func (q *QueueQuery) Selects(vc, group string) bool {
 	return (q.VC == "" || q.VC == vc) &&
 		(len(q.Prefixes) == 0 || slices.ContainsFunc(q.Prefixes, func(p string) bool { return strings.HasPrefix(group, p) }))
 }
 
-// Queue lists the waiting gangs. The gang that is next comes first.
+// Queue lists the waiting gangs. The gang that starts next comes first.
 type Queue struct {
 	Items []Queued `json:"items"`
 	// Total is the number of selected gangs, including the gangs beyond the limit.
@@ -228,42 +228,42 @@ type Queued struct {
 	Pods         int       `json:"pods"` // the pods that exist and have no place
 	User         string    `json:"user,omitempty"`
 	Reason       string    `json:"reason,omitempty"`
-	// HoldsFree reports whether the scheduler holds cells for the gang when they become free in its virtual cluster, because the gang has waited
-	// long.
+	// HoldsFree reports whether the scheduler holds free cells of the virtual cluster for the gang. It does so if the gang has
+	// waited long.
 	HoldsFree bool `json:"holdsFree,omitempty"`
 	Asks
 }
 
-// Asks describes the request of a whole gang.
+// Asks describes the resources that a whole gang requests.
 type Asks struct {
 	// GPUs is the number of GPUs that the gang's containers see.
 	GPUs int `json:"gpus"`
-	// ShareOfGPUs is the number of GPUs that pods occupy without seeing them, in proportion to their processors and memory. ShareReason explains why
-	// the pods aren't on CPU cells.
+	// ShareOfGPUs is the number of GPUs that pods occupy without seeing them. It is proportional to the pods' processors and
+	// memory. ShareReason explains why the pods aren't on CPU cells.
 	ShareOfGPUs int    `json:"shareOfGPUs,omitempty"`
 	ShareReason string `json:"shareReason,omitempty"`
 	CPUCells    int    `json:"cpuCells,omitempty"`
-	// OrShareOfGPUs is the number of GPUs that the gang takes instead if no CPU cells are free on the nodes that it may use. 0 means that the gang
-	// waits for CPU cells.
+	// OrShareOfGPUs is the number of GPUs that the gang takes if no CPU cells are free on its permitted nodes. 0 means that the
+	// gang waits for CPU cells.
 	OrShareOfGPUs int `json:"orShareOfGPUs,omitempty"`
-	// MilliCPU and MemoryMB are the limits of the pods that exist, in thousandths of a processor and MiB.
+	// MilliCPU and MemoryMB are the limits of the existing pods, in thousandths of a processor and MiB.
 	MilliCPU int64 `json:"milliCPU,omitempty"`
 	MemoryMB int64 `json:"memoryMB,omitempty"`
 }
 
-// VirtualClusters lists all virtual clusters, in order of name.
+// VirtualClusters lists all virtual clusters, sorted by name.
 type VirtualClusters struct {
-	// Generation increases with each configuration that took effect since this scheduler became the leader.
+	// Generation is the number of configurations that this scheduler has applied as the leader.
 	Generation int64            `json:"generation"`
 	Items      []VirtualCluster `json:"items"`
-	// Deleted lists virtual clusters that the configuration no longer contains but that gangs still name. Their running gangs continue without a
-	// guarantee, and their waiting gangs never start.
+	// Deleted lists virtual clusters that gangs use but the configuration no longer contains. Their running gangs continue
+	// without a guarantee, and their waiting gangs never start.
 	Deleted []VirtualCluster `json:"deleted,omitempty"`
-	// Problem explains why the latest configuration was rejected. It is empty if that configuration is in effect.
+	// Problem explains why the latest configuration was rejected, or is "".
 	Problem string `json:"problem,omitempty"`
 }
 
-// VirtualCluster describes the resources that a team owns, and their use. Its numbers count GPUs, except the numbers in CPU.
+// VirtualCluster describes the resources of a team, and their use. Numbers count GPUs, except in CPU.
 type VirtualCluster struct {
 	Name        string   `json:"name"`
 	Cells       []Cells  `json:"virtualCells,omitempty"`
@@ -272,12 +272,13 @@ type VirtualCluster struct {
 	// Policy is one of the names in cell.Policies.
 	Policy     string `json:"policy"`
 	Guaranteed int    `json:"guaranteed"`
-	// Used counts the GPUs of guaranteed gangs, and Opportunistic the GPUs of other gangs of this virtual cluster.
+	// Used counts the GPUs of guaranteed gangs. Opportunistic counts the GPUs of other gangs in this virtual cluster.
 	Used          int `json:"used"`
 	Opportunistic int `json:"opportunistic"`
 	Free          int `json:"free"`
 	Bad           int `json:"bad"`
-	// CPU counts CPU cells. It is nil if the virtual cluster neither owns nor uses CPU cells. Leaves counts the leaves of GPUs and CPU cells by type.
+	// CPU counts CPU cells. It is nil if the virtual cluster neither owns nor uses CPU cells. Leaves counts the leaves of GPUs
+	// and CPU cells by type.
 	CPU           *cell.CPUStats    `json:"cpuCells,omitempty"`
 	Leaves        []cell.LeafStats  `json:"leaves,omitempty"`
 	FreeByLevel   []cell.LevelCount `json:"freeByLevel,omitempty"`
@@ -300,15 +301,15 @@ type Quota struct {
 	Groups   map[string]int `json:"groups,omitempty"`
 }
 
-// Validation describes the effect that a configuration would have. The request's body is YAML in HiveD's format. If the body contains only
+// Validation describes the effect of a configuration. The request's body is YAML in HiveD's format. If the body contains only
 // virtualClusters, the hardware doesn't change.
 type Validation struct {
-	// Valid reports whether the configuration would be accepted. Problems are errors and warnings.
+	// Valid reports whether the configuration is valid. Problems are errors and warnings.
 	Valid    bool      `json:"valid"`
 	Problems []Problem `json:"problems,omitempty"`
-	// Changes lists the gangs that the change would affect, such as gangs that would lose or regain their guarantee.
+	// Changes lists the affected gangs, such as gangs that lose or regain their guarantee.
 	Changes []Change `json:"changes,omitempty"`
-	// VirtualClusters lists the virtual clusters that would own other cells than now.
+	// VirtualClusters lists the virtual clusters whose cells change.
 	VirtualClusters []ChangedVirtualCluster `json:"virtualClusters,omitempty"`
 }
 
@@ -322,11 +323,11 @@ type Problem struct {
 	Remedy   string `json:"remedy,omitempty"`
 }
 
-// These are the effects of a change on a gang.
+// Effects of a change on a gang.
 const (
-	// Downgraded: the gang continues to run without its guarantee, so other gangs may preempt it. Restored: the gang has its guarantee again.
-	// Refused: the gang waits, and its request would no longer be accepted. Orphaned: the gang continues to run as an opportunistic gang, but its
-	// virtual cluster is deleted, so the scheduler would reject its new pods.
+	// Downgraded: the gang continues to run without its guarantee, so other gangs may preempt it. Restored: the gang has its
+	// guarantee again. Refused: the gang waits, but its request becomes invalid. Orphaned: the gang continues to run as an
+	// opportunistic gang, but its virtual cluster is deleted. The scheduler would reject its new pods.
 	Orphaned   = "orphaned"
 	Downgraded = "downgraded"
 	Restored   = "restored"
@@ -340,13 +341,13 @@ type Change struct {
 	Effect string   `json:"effect"`
 	Pods   []string `json:"pods,omitempty"` // namespace/name
 	GPUs   int      `json:"gpus"`
-	// CPUCells is the number of CPU cells that the gang has or requests instead of GPUs.
+	// CPUCells is the number of CPU cells that the gang holds or requests instead of GPUs.
 	CPUCells int    `json:"cpuCells,omitempty"`
 	User     string `json:"user,omitempty"`
 	Reason   string `json:"reason,omitempty"`
 }
 
-// Held returns the number of GPUs or CPU cells that the gang has or requests, as text.
+// Held returns the number of GPUs or CPU cells that the gang holds or requests, as text.
 func (c *Change) Held() string {
 	if c.CPUCells > 0 {
 		return plural.Of(c.CPUCells, "CPU cell")
@@ -354,15 +355,15 @@ func (c *Change) Held() string {
 	return plural.Of(c.GPUs, "GPU")
 }
 
-// ChangedVirtualCluster is a virtual cluster before and after a change. Before is nil if the change adds the virtual cluster, and After is nil if the
-// change deletes it.
+// ChangedVirtualCluster is a virtual cluster before and after a change. Before is nil if the change adds the virtual cluster.
+// After is nil if the change deletes it.
 type ChangedVirtualCluster struct {
 	Name   string          `json:"name"`
 	Before *VirtualCluster `json:"before,omitempty"`
 	After  *VirtualCluster `json:"after,omitempty"`
 }
 
-// Nodes lists the nodes of the configuration with their real devices.
+// Nodes lists the nodes of the configuration with their reported devices.
 type Nodes struct {
 	Items []Node `json:"items"`
 }
@@ -376,22 +377,22 @@ type Node struct {
 	Configured []int32 `json:"configured"`
 	// Used lists the devices that gangs hold.
 	Used []int32 `json:"used,omitempty"`
-	// Reported indicates that the node reports its devices. Without a report, all configured devices count as present.
+	// Reported means that the node reports its devices. Without a report, all configured devices count as present.
 	Reported bool `json:"reported"`
-	// Missing devices are configured but not present. Unhealthy devices are present but not usable. Unexpected devices are present but not
-	// configured.
+	// Missing devices are configured but not present. Unhealthy devices are present but not usable. Unexpected devices are
+	// present but not configured.
 	Missing    []int32 `json:"missing,omitempty"`
 	Unhealthy  []int32 `json:"unhealthy,omitempty"`
 	Unexpected []int32 `json:"unexpected,omitempty"`
-	// Why contains a sentence for each device that isn't healthy, which explains the reason.
+	// Why explains in one sentence per device why the device isn't healthy.
 	Why []string `json:"why,omitempty"`
-	// Problem explains why the node's report can't be read.
+	// Problem explains why the node's report is invalid.
 	Problem string `json:"problem,omitempty"`
 
 	disagree bool // the agent and the configuration disagree about a GPU, which may be healthy
 }
 
-// CPUCells returns the number of CPU cells that a virtual cluster owns.
+// CPUCells returns the number of the virtual cluster's own CPU cells.
 func (v *VirtualCluster) CPUCells() int {
 	if v.CPU == nil {
 		return 0

@@ -8,11 +8,10 @@ import (
 	"strings"
 )
 
-// PartsSuffix separates the name of a leaf type from the number of parts of each GPU, as in A100-PART-4.
+// PartsSuffix separates the name of a leaf type from the number of parts per GPU, as in A100-PART-4.
 const PartsSuffix = "-PART-"
 
-// PartsOf returns the number of parts into which each GPU is split for leaves of a type. It reads the number from the type's name. It returns 1 if
-// GPUs aren't split.
+// PartsOf returns the number of parts per GPU in the name of a leaf type. It returns 1 if GPUs aren't split.
 func PartsOf(leafType string) int {
 	_, number, _ := strings.Cut(leafType, PartsSuffix)
 	if n, err := strconv.Atoi(number); err == nil && n > 1 {
@@ -21,16 +20,16 @@ func PartsOf(leafType string) int {
 	return 1
 }
 
-// migMark precedes the profile of the MIG instances in the name of a leaf type.
+// migMark precedes the profile of MIG instances in the name of a leaf type.
 const migMark = "-MIG-"
 
-// MIGSuffix returns the end of the name of a leaf type whose leaves are MIG instances of a profile, as in A100-MIG-1G-10GB. It replaces dots, because
-// names of cell types have no dots.
+// MIGSuffix returns the end of a leaf type's name for MIG instances of a profile, as in A100-MIG-1G-10GB. It replaces dots,
+// because names of cell types contain no dots.
 func MIGSuffix(profile string) string {
 	return migMark + strings.ToUpper(strings.ReplaceAll(profile, ".", "-"))
 }
 
-// migOf returns the end of a leaf type's name that MIGSuffix made, or "" if the leaves aren't instances.
+// migOf returns the result of MIGSuffix in a leaf type's name, or "" if the leaves aren't instances.
 func migOf(leafType string) string {
 	if i := strings.LastIndex(leafType, migMark); i >= 0 {
 		return leafType[i:]
@@ -38,7 +37,7 @@ func migOf(leafType string) string {
 	return ""
 }
 
-// handsOut describes the kind of devices that an agent allocates.
+// handsOut describes the devices that an agent allocates.
 func (n *NodeDevices) handsOut() string {
 	if n.MIG != "" {
 		return "instances of the profile " + n.MIG
@@ -46,8 +45,8 @@ func (n *NodeDevices) handsOut() string {
 	return fmt.Sprintf("each GPU in %d", max(n.Parts, 1))
 }
 
-// splitAs reports whether an agent splits GPUs in the same way as leaves of a type. If the hardware splits the GPUs, only the profiles must match,
-// because the model and the profile determine the number of instances.
+// splitAs reports whether an agent splits GPUs as the leaf type requires. For MIG, only the profiles must match, because the
+// model and the profile determine the number of instances.
 func (n *NodeDevices) splitAs(leafType string) bool {
 	mig := migOf(leafType)
 	if n.MIG != "" || mig != "" {
@@ -56,7 +55,7 @@ func (n *NodeDevices) splitAs(leafType string) bool {
 	return max(n.Parts, 1) == PartsOf(leafType)
 }
 
-// CompareNode compares the GPUs of the configuration, which have a leaf type, with the GPUs in a node's report, if text contains a report.
+// CompareNode compares the configured GPUs of a node with the node's report. text is the report, or "".
 func CompareNode(name, leafType string, configured []int32, text string) Node {
 	out := Node{Name: name, Configured: configured}
 	if text == "" {
@@ -68,7 +67,7 @@ func CompareNode(name, leafType string, configured []int32, text string) Node {
 		return out
 	}
 	out.Reported = true
-	// In this case the same device numbers mean different GPUs, because either the agent or the scheduler hasn't applied a change yet, or never will.
+	// The same device number then means a different GPU. The agent or the scheduler may not have applied a change yet.
 	if len(configured) > 0 && !told.splitAs(leafType) {
 		out.Unhealthy, out.disagree = slices.Clone(configured), true
 		said := strconv.Itoa(PartsOf(leafType))
@@ -102,12 +101,12 @@ func CompareNode(name, leafType string, configured []int32, text string) Node {
 	return out
 }
 
-// OnlyFailed reports whether the node differs from the configuration only in GPUs that it has but that don't work.
+// OnlyFailed reports whether broken GPUs are the only difference from the configuration.
 func (n *Node) OnlyFailed() bool {
 	return n.Problem == "" && !n.disagree && len(n.Unhealthy) > 0 && len(n.Missing) == 0 && len(n.Unexpected) == 0
 }
 
-// Difference describes how a node differs from the configuration. It returns "" if the node doesn't differ.
+// Difference describes the differences from the configuration, or returns "".
 func (n *Node) Difference() string {
 	if n.Problem != "" {
 		return n.Problem

@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// Owners returns the virtual clusters of a configuration with the cells that they own, in order of name.
+// Owners returns the virtual clusters of a configuration with their cells, sorted by name.
 func Owners(c cell.Config) []VirtualCluster {
 	out := []VirtualCluster{}
 	for i := range c.VirtualClusters {
@@ -26,13 +26,12 @@ func Owners(c cell.Config) []VirtualCluster {
 	return out
 }
 
-// SameOwner reports whether two virtual clusters own the same cells with the same quota and policy. The order of the cells doesn't matter.
+// SameOwner reports whether two virtual clusters have the same cells, quota and policy. The order of the cells doesn't matter.
 func (v *VirtualCluster) SameOwner(o *VirtualCluster) bool {
 	return maps.Equal(cellsOf(v.Cells), cellsOf(o.Cells)) && slices.Equal(v.PinnedCells, o.PinnedCells) && v.Quota.same(o.Quota) &&
 		cell.PolicyName(v.Policy) == cell.PolicyName(o.Policy)
 }
 
-// cellsOf returns the number of cells of each type in a list.
 func cellsOf(list []Cells) map[string]int {
 	out := map[string]int{}
 	for _, c := range list {

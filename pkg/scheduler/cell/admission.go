@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// checkAdmission compares the cells that the virtual clusters own with the existing cells, chain by chain from the top level down. It splits the
-// cells that are left at one level into cells of the next level.
+// checkAdmission compares the cells that the virtual clusters own with the existing cells. It checks each chain from the top
+// level down, and splits the remaining cells of a level into cells of the next level.
 //
-// If a virtual cluster owns a pinned cell, a cell that contains the pinned cell can't be allocated as a whole, but the cells beside the pinned cell
-// can. HiveD counts such a cell as whole, and detects the error only when a job needs it.
+// If a virtual cluster owns a pinned cell, the cells around the pinned cell can't be allocated as a whole. The cells beside the
+// pinned cell can be allocated. HiveD counts such a cell as whole, and detects the error only when a job needs the cell.
 func (v *validator) checkAdmission(cells []Expanded) {
 	done := map[string]bool{}
 	for i := range cells {
@@ -49,7 +49,8 @@ func (v *validator) admitChain(chain string, cells []Expanded) {
 	}
 }
 
-// loose reports whether a cell is or contains a pinned cell that a virtual cluster owns. It counts the cells beside such cells by level.
+// loose reports whether a cell is or contains a pinned cell that a virtual cluster owns. It adds the cells beside such cells to
+// free, by level.
 func (v *validator) loose(e *Expanded, depth int, free []int) bool {
 	if e.Pinned != "" && v.pinned[e.Pinned].owner != "" {
 		return true
@@ -67,7 +68,8 @@ func (v *validator) loose(e *Expanded, depth int, free []int) bool {
 	return true
 }
 
-// admitLevel reports a problem if virtual clusters own more cells of a level than are left. The problem's path is the first claim that exceeds them.
+// admitLevel reports a problem if virtual clusters own more cells of a level than remain. The problem is at the first claim
+// that exceeds the remaining cells.
 func (v *validator) admitLevel(chain string, l []Level, depth, left, total int) {
 	want := 0
 	var first *claim
@@ -96,7 +98,7 @@ func (v *validator) admitLevel(chain string, l []Level, depth, left, total int) 
 	v.fail(first.path, "assign fewer cells, or add physical ones", "%s", message)
 }
 
-// askers returns a list of the virtual clusters that own cells of a level, with the number of cells.
+// askers lists the virtual clusters that own cells of a level, with the number of cells.
 func (v *validator) askers(chain string, depth int) string {
 	var order []string
 	counts := map[string]int{}
@@ -115,7 +117,7 @@ func (v *validator) askers(chain string, depth int) string {
 	return strings.Join(order, ", ")
 }
 
-// takers returns a list of the larger cells and the pinned cells that reduce the number of cells on a level.
+// takers lists the larger cells and the pinned cells that reduce the number of cells on a level.
 func (v *validator) takers(chain string, l []Level, depth int) string {
 	var parts []string
 	for above := range depth {

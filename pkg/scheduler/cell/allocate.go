@@ -9,9 +9,9 @@ import (
 // ErrConflict is the error for a pod that claims a device of another gang.
 var ErrConflict = errors.New("the device belongs to another gang")
 
-// Allocate accepts a Bind with the placement and slot of its Decision, or takes over a running pod. The placement of a running pod is the result of
-// annotation.ReadBound, or a placement without places for other pods. Allocate returns the gangs that lost their guarantee to this gang. An error
-// means that the pod's claim contradicts the state and that nothing was changed.
+// Allocate applies a Bind with the placement and slot of its Decision, or takes over a running pod. The placement of a running
+// pod comes from annotation.ReadBound, or contains only the pod's own place. Allocate returns the gangs that lost their
+// guarantee to this gang. After an error, nothing has changed. The error says how the pod's claim contradicts the state.
 func (s *Scheduler) Allocate(pod PodID, r *Request, at *Placement, slot int) ([]Downgrade, error) {
 	if _, known := s.pods[pod]; known {
 		return nil, nil
@@ -50,7 +50,7 @@ func (s *Scheduler) Allocate(pod PodID, r *Request, at *Placement, slot int) ([]
 	g.running++
 	s.pods[pod] = seat{g, i}
 	if g.priority >= MinGuaranteed && g.opportunistic() != at.Downgraded {
-		// In this case the pod's current or future annotation has to change.
+		// The pod's annotation must change in this case.
 		change := g.downgrade(g.reason)
 		change.Pods, change.Restored = []PodID{pod}, at.Downgraded
 		if change.Restored {
@@ -64,8 +64,8 @@ func (s *Scheduler) Allocate(pod PodID, r *Request, at *Placement, slot int) ([]
 // decided reports whether a placement comes from a decision of this scheduler. Otherwise it comes from annotations.
 func (s *Scheduler) decided(at *Placement) bool { return slices.Contains(s.chains, at.chain) }
 
-// gangFor returns the gang of a pod that has a placement. This is the existing gang, the gang of the decision, or a new gang with the place in the
-// annotations.
+// gangFor returns the gang of a pod with a placement. This is the existing gang, the gang of the decision, or a new gang with
+// the place in the annotations.
 func (s *Scheduler) gangFor(r *Request, at *Placement, slot int) (*gang, []Downgrade, error) {
 	key := gangKey{r.VirtualCluster, r.Gang}
 	g, p := s.gangs[key], at.plan
@@ -85,7 +85,7 @@ func (s *Scheduler) gangFor(r *Request, at *Placement, slot int) (*gang, []Downg
 	return s.takeOver(r, at, slot, s.decided(at))
 }
 
-// apply puts a plan into effect, and returns the gangs that lost their guarantee.
+// apply applies a plan and returns the gangs that lost their guarantee.
 func (s *Scheduler) apply(p *plan) []Downgrade {
 	var lost []Downgrade
 	for _, d := range p.demoted {
@@ -106,8 +106,8 @@ func (s *Scheduler) apply(p *plan) []Downgrade {
 	return lost
 }
 
-// displaced returns the number of leaves that opportunistic gangs lose to a gang before it has its place. It doesn't count leaves in cells that the
-// gang's virtual cluster already holds, because no idle node could have avoided their loss.
+// displaced returns the number of leaves that opportunistic gangs lose to a new gang. It doesn't count leaves in cells that the
+// gang's virtual cluster already holds, because no idle node could have prevented their loss.
 func (g *gang) displaced() int {
 	n := 0
 	for i := range g.slots {
@@ -120,7 +120,7 @@ func (g *gang) displaced() int {
 	return n
 }
 
-// downgrade returns a report that a gang has lost its guarantee, with the gang's present placement.
+// downgrade reports that a gang has lost its guarantee.
 func (g *gang) downgrade(reason string) Downgrade {
 	d := Downgrade{VC: g.key.vc, Gang: g.key.name, Placement: g.placement, Reason: reason}
 	for i := range g.slots {
@@ -131,8 +131,8 @@ func (g *gang) downgrade(reason string) Downgrade {
 	return d
 }
 
-// unassigned reports whether the placement explicitly assigns its leaves to no cell of a virtual cluster. HiveD records in this way that a gang lost
-// its guarantee.
+// unassigned reports whether the placement explicitly assigns its leaves to no virtual cells. With such a placement, HiveD
+// records that a gang lost its guarantee.
 func (p *Placement) unassigned() bool {
 	named := false
 	for i := range p.Pods {
@@ -146,15 +146,15 @@ func (p *Placement) unassigned() bool {
 	return named
 }
 
-// isAt reports whether a placement equals the gang's current placement. It ignores whether the gang has its guarantee.
+// isAt reports whether a placement equals the gang's current placement. It ignores the guarantee.
 func (g *gang) isAt(at *Placement) bool {
 	return at.Order == g.order && slices.EqualFunc(g.slots, at.Pods, func(sl slot, p PodPlacement) bool {
 		return sl.isAt(&p)
 	})
 }
 
-// slotFor returns the slot of a pod that has a place. It returns the slot that the pod names if that slot has the pod's place, and otherwise any
-// other slot with this place. If the gang's slot was moved to another place before or since, the pod's own place counts.
+// slotFor returns the slot of a pod that has a place. It prefers the given slot if that slot has the pod's place. Otherwise it
+// returns any slot with this place. If the gang's slot was moved, the pod's own place counts.
 func (g *gang) slotFor(at *Placement, slot int) (int, error) {
 	want := &at.Pods[slot]
 	same := slot < len(g.slots) && g.slots[slot].pod == ""
@@ -176,7 +176,8 @@ func (g *gang) slotFor(at *Placement, slot int) (int, error) {
 	return 0, fmt.Errorf("gang %s has no free placement on node %s with devices %v", g.key, want.Node, want.Indices)
 }
 
-// DeleteAllocated removes an allocated pod. It returns false if the pod isn't known. The cells of a gang become free when all its pods are removed.
+// DeleteAllocated removes an allocated pod. It returns false if the pod is unknown. The cells of a gang become free when all
+// its pods are removed.
 func (s *Scheduler) DeleteAllocated(pod PodID) ([]Downgrade, bool) {
 	at, ok := s.pods[pod]
 	if !ok {
@@ -191,8 +192,8 @@ func (s *Scheduler) DeleteAllocated(pod PodID) ([]Downgrade, bool) {
 	return nil, true
 }
 
-// DeleteUnallocated removes a waiting pod. If the pod is the last waiting pod of a gang that holds reservations, DeleteUnallocated releases the
-// reservations.
+// DeleteUnallocated removes a waiting pod. When the last waiting pod of a gang is removed, the gang's reservations are
+// released.
 func (s *Scheduler) DeleteUnallocated(pod PodID, r *Request) []Downgrade {
 	g := s.gangs[gangKey{r.VirtualCluster, r.Gang}]
 	if g == nil || !g.preempting {

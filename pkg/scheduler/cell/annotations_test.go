@@ -7,7 +7,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// TestRandomStepsGoOnFromAnnotations stores the state for restarts in the form of real annotations.
+// TestRandomStepsGoOnFromAnnotations stores the state for restarts in real annotations.
 func TestRandomStepsGoOnFromAnnotations(t *testing.T) {
 	cell.WalkWith(t, 60, func() cell.Persist {
 		kept := map[*cell.Request]map[string]string{}

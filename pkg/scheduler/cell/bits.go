@@ -2,7 +2,7 @@ package cell
 
 import "math/bits"
 
-// bitset is a set of small integers. Its methods never grow it.
+// bitset is a set of small integers. Its methods never grow the slice.
 type bitset []uint64
 
 func newBitset(n int) bitset { return make(bitset, (n+63)/64) }
@@ -11,7 +11,7 @@ func (b bitset) has(i int32) bool { return b[i>>6]&(1<<(uint(i)&63)) != 0 }
 func (b bitset) set(i int32)      { b[i>>6] |= 1 << (uint(i) & 63) }
 func (b bitset) clear(i int32)    { b[i>>6] &^= 1 << (uint(i) & 63) }
 
-// span returns a mask of the bits in word w that represent integers in [lo, hi).
+// span returns a mask for word w with the bits of the integers in [lo, hi).
 func span(w, lo, hi int) uint64 {
 	mask := ^uint64(0)
 	if first := w << 6; lo > first {

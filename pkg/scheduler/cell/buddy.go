@@ -1,9 +1,9 @@
 package cell
 
-// Buddy allocation: a preassigned cell of a virtual cluster takes a free physical cell of its level. The free cells that remain must be enough for
-// all cells that virtual clusters own but don't use. This is the safety condition of sharing, which feasible checks.
+// Buddy allocation: a preassigned cell of a virtual cluster takes a free physical cell of its level. The remaining free cells
+// must be enough for all unused cells of virtual clusters. feasible checks this safety condition of sharing.
 
-// taken reports whether a whole preassigned cell is bound to p or to a cell around p.
+// taken reports whether a preassigned cell is bound to p or to a cell around p.
 func (p *pcell) taken() bool {
 	for ; p != nil; p = p.parent {
 		if p.bound != nil && p.bound.parent == nil {
@@ -24,7 +24,7 @@ func (p *pcell) freeTop() *pcell {
 	return p
 }
 
-// allocate removes the free cell p from the free cells for a preassigned cell.
+// allocate removes p from the free cells.
 func (ch *chain) allocate(p *pcell) {
 	top := p.freeTop()
 	ch.free[top.level]--
@@ -60,7 +60,7 @@ func (ch *chain) release(p *pcell) {
 	ch.largest[top.level].set(top.index)
 }
 
-// claims counts the cells that are left after the allocations of an unfinished mapping.
+// claims counts the remaining cells during an unfinished mapping.
 type claims struct{ free, owed []int }
 
 func (ch *chain) claims() *claims {
@@ -71,7 +71,7 @@ func (c *claims) clone() *claims {
 	return &claims{append([]int(nil), c.free...), append([]int(nil), c.owed...)}
 }
 
-// take subtracts a cell of a level from one of the largest free cells, whose level is from.
+// take removes a cell of a level from one of the largest free cells. from is the level of that free cell.
 func (c *claims) take(t *tree, level, from int) {
 	c.free[from]--
 	for l := from - 1; l >= level; l-- {
@@ -80,8 +80,9 @@ func (c *claims) take(t *tree, level, from int) {
 	c.owed[level]--
 }
 
-// feasible reports whether the free cells are enough for all owed cells after another cell of a level is taken from one of the largest free cells,
-// whose level is from. If from is -1, no cell is taken. If c isn't nil, it contains the counts after the cells that a mapping has already taken.
+// feasible reports whether enough free cells remain for all owed cells after a cell of a level is taken. The cell comes from
+// one of the largest free cells, whose level is from. If from is -1, no cell is taken. If c isn't nil, it contains the counts
+// during a mapping.
 func (ch *chain) feasible(level, from int, c *claims) bool {
 	free, owed := ch.free, ch.owed
 	if c != nil {
@@ -109,7 +110,7 @@ func (ch *chain) feasible(level, from int, c *claims) bool {
 	return true
 }
 
-// bind binds a virtual cell to a physical cell. If the virtual cell is a root, it takes p from the free cells.
+// bind binds a virtual cell to a physical cell. If the virtual cell is a root, bind removes p from the free cells.
 func (s *Scheduler) bind(v *vcell, p *pcell) {
 	if v.parent == nil {
 		p.chain.allocate(p)
@@ -144,7 +145,7 @@ func (s *Scheduler) unbind(v *vcell) {
 	}
 }
 
-// reclass changes the class of nodes in the physical view when racks are bound to a virtual cluster or released.
+// reclass changes the class of nodes in the physical view when a rack is bound to a virtual cluster or released.
 func (ch *chain) reclass(v *vcell, p *pcell, class uint8) {
 	if v.parent != nil {
 		return
@@ -157,7 +158,7 @@ func (ch *chain) reclass(v *vcell, p *pcell, class uint8) {
 	}
 }
 
-// bindPath binds a leaf and all its ancestors that aren't bound yet.
+// bindPath binds a leaf and its unbound ancestors.
 func (s *Scheduler) bindPath(v *vcell, p *pcell) {
 	for v != nil && v.bound == nil {
 		s.bind(v, p)
@@ -165,7 +166,7 @@ func (s *Scheduler) bindPath(v *vcell, p *pcell) {
 	}
 }
 
-// unbindPath undoes bindPath for the cells that no other leaf needs. It keeps doomed and pinned cells.
+// unbindPath undoes bindPath, except for cells that other leaves need. It keeps doomed and pinned cells.
 func (s *Scheduler) unbindPath(v *vcell) {
 	for v != nil && v.bound != nil && v.owner == nil && v.boundKids == 0 && !v.doomed && !v.isPinned() {
 		up := v.parent
@@ -176,7 +177,7 @@ func (s *Scheduler) unbindPath(v *vcell) {
 
 func (v *vcell) isPinned() bool { return v.parent == nil && v.space.pinned != "" }
 
-// touchAll marks the nodes inside a cell, or the node around the cell, for an update.
+// touchAll marks the nodes inside or around a cell for an update.
 func (ch *chain) touchAll(p *pcell) {
 	if p.level <= ch.node {
 		ch.touch(p.upTo(ch.node))
@@ -202,14 +203,14 @@ func (ch *chain) touch(node *pcell) {
 	}
 }
 
-// These are the classes of physical nodes for opportunistic gangs. A gang in a later class is preempted sooner.
+// Classes of physical nodes for opportunistic gangs. A gang in a later class is preempted sooner.
 const (
 	classFree   = iota // no virtual cluster has cells on the node
 	classInside        // the node's rack is bound, but the node itself isn't
 	classBound
 )
 
-// flush updates the view and the counts for the nodes that are marked for an update.
+// flush updates the view and the counts for the marked nodes.
 func (ch *chain) flush() {
 	for _, i := range ch.pending {
 		n := ch.cells[ch.node][i]

@@ -7,9 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Random steps found each of these bugs. Each test is the shortest sequence of steps that shows the bug.
+// Random steps found each of these bugs. Each test is the shortest sequence of steps for the bug.
 
-// freshScheduler returns a scheduler in which all nodes are healthy.
 func freshScheduler(t *testing.T, c Config) *Scheduler {
 	t.Helper()
 	s, err := New(c)
@@ -24,7 +23,6 @@ func flatGang(vc, name string, priority, pods, gpus int) *Request {
 	return &Request{VirtualCluster: vc, Gang: name, Priority: priority, Root: Group{Pods: []PodSet{{Count: pods, Cells: gpus}}}}
 }
 
-// mustRun binds and allocates all pods of a gang of equal pods.
 func mustRun(t *testing.T, s *Scheduler, r *Request) []PodID {
 	t.Helper()
 	var out []PodID
@@ -62,7 +60,8 @@ func TestAWholeNodeInAClusterWithoutRacks(t *testing.T) {
 }
 
 func TestANodeAndARackOfOneGangDoNotOverlap(t *testing.T) {
-	// A gang needs four nodes of a virtual cluster that owns two racks and a node. The single node must not be taken from one of the racks.
+	// A gang needs four nodes of a virtual cluster that owns two racks and a node. The single node must not come from one of
+	// the racks.
 	s := freshScheduler(t, racks(4, VirtualCluster{Name: "A", Cells: []Virtual{{"RACK", 2}, {"RACK.NODE", 1}}}))
 	mustRun(t, s, flatGang("A", "g", 0, 4, 2))
 	bound := map[string]bool{}
@@ -182,8 +181,8 @@ func TestAGangThatIsTooLargeIsRefusedEvenIfItsQuotaIsUsedUp(t *testing.T) {
 	assert.Equal(t, Refuse, d.Result, d.Reason)
 }
 
-// A gang that can never start gets a message about it, whether the gang is larger than the cluster, its virtual cluster, its pinned cell, its quota,
-// or any cell of the type that must contain it.
+// A gang that can never start must get a message. The gang may be larger than the cluster, its virtual cluster, its pinned
+// cell, its quota, or any cell of its required type.
 func TestAGangThatCanNeverStartSaysSo(t *testing.T) {
 	c := quads(4, VirtualCluster{Name: "A", Cells: []Virtual{{"NODE", 2}}, Pinned: []string{"p"}, Quota: Quota{Users: map[string]int{"u": 2}}})
 	c.Physical[3].Pinned = "p"
@@ -243,7 +242,8 @@ func TestASingleNodeLiesInARackWhereverItIs(t *testing.T) {
 }
 
 func TestNodesOfOneGangThatNoRowCanGiveAloneComeFromSeveral(t *testing.T) {
-	// The virtual cluster C owns two racks. Four nodes from the empty row would leave only one whole rack for C, so the nodes must come from both rows.
+	// The virtual cluster C owns two racks. Four nodes from the empty row would leave only one whole rack for C, so the nodes
+	// must come from both rows.
 	c := Config{Types: []Type{{"NODE", "GPU", 2, true}, {"RACK", "NODE", 3, false}, {"ROW", "RACK", 2, false}},
 		Physical: []Physical{{Type: "ROW"}, {Type: "ROW"}}, VirtualClusters: []VirtualCluster{
 			{Name: "A", Cells: []Virtual{{"ROW.NODE", 5}}}, {Name: "C", Cells: []Virtual{{"ROW.RACK", 2}}}}}

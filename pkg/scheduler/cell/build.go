@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// New returns a scheduler for a valid configuration. All nodes are bad until SetNode marks them as good.
+// New returns a scheduler for a valid configuration. All nodes are bad until SetNode sets them to healthy.
 func New(c Config) (*Scheduler, error) {
 	if problems := c.Validate(); len(problems) > 0 {
 		return nil, problems[0]
@@ -60,7 +60,7 @@ func New(c Config) (*Scheduler, error) {
 	return s, nil
 }
 
-// treeOf returns a tree of the levels in reverse order, so that level 0 is the leaf.
+// treeOf reverses the levels, so that level 0 is the leaf.
 func treeOf(levels []Level) *tree {
 	n := len(levels)
 	t := &tree{names: make([]string, n), fanout: make([]int, n), leaves: make([]int, n)}
@@ -204,7 +204,7 @@ func (s *Scheduler) pinnedCell(id string) *pcell {
 	return nil
 }
 
-// cell returns a new virtual cell with all its descendants. numbers counts the cells of each level in the root.
+// cell returns a new virtual cell with its descendants. numbers counts the cells of each level in the root.
 func (sp *space) cell(level int, parent *vcell, address string, numbers map[int]int) *vcell {
 	v := &vcell{space: sp, level: level, parent: parent, address: address, node: -1}
 	v.root = v
@@ -219,7 +219,7 @@ func (sp *space) cell(level int, parent *vcell, address string, numbers map[int]
 	return v
 }
 
-// finish numbers the leaves, beginning with the largest roots, and creates a view in which all leaves are free.
+// finish numbers the leaves, starting with the largest roots. Then it creates a view in which all leaves are free.
 func (sp *space) finish() {
 	slices.SortStableFunc(sp.roots, func(a, b *vcell) int { return b.level - a.level })
 	var levels []int

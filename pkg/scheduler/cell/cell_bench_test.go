@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// BenchmarkTurnover replaces gangs one by one in a cluster that is 60 % full. The mix of sizes is the same for each size of the cluster. An operation
-// places and allocates all pods of a gang, and ends the oldest gang.
+// BenchmarkTurnover replaces gangs one by one in a cluster that is 60 % full. The mix of sizes is the same for each cluster
+// size. An operation places and allocates all pods of a gang, and ends the oldest gang.
 func BenchmarkTurnover(b *testing.B) {
 	for _, racks := range []int{4, 16, 64, 512} {
 		b.Run(fmt.Sprintf("%d", racks*128), func(b *testing.B) { benchTurnover(b, racks) })
@@ -66,7 +66,7 @@ type benchGang struct {
 	gpus int
 }
 
-// start places a gang, or skips it if the gang finds no place. Every third gang is opportunistic.
+// start places a gang, or skips a gang without a place. Every third gang is opportunistic.
 func (t *turnover) start(b *testing.B) {
 	size := t.sizes[t.n%len(t.sizes)]
 	priority := 0

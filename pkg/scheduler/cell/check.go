@@ -2,7 +2,7 @@ package cell
 
 import "fmt"
 
-// Check recomputes all bookkeeping, and returns an error for the first contradiction.
+// Check recomputes all derived state, and returns an error for the first difference.
 func (s *Scheduler) Check() error {
 	s.settle()
 	for _, check := range []func() error{s.checkGangs, s.checkSlots, s.checkPods, s.checkPhysical, s.checkBuddies, s.checkVirtual, s.checkQuota} {
@@ -13,7 +13,7 @@ func (s *Scheduler) Check() error {
 	return nil
 }
 
-// checkGangs checks that the leaves of every gang are marked as the gang's leaves, and that no leaf has two gangs.
+// checkGangs checks that every leaf of a gang refers to the gang, and that no leaf belongs to two gangs.
 func (s *Scheduler) checkGangs() error {
 	using, reserving := map[*pcell]*gang{}, map[*pcell]*gang{}
 	virtual := map[*vcell]*gang{}
@@ -88,7 +88,8 @@ func (s *Scheduler) checkGangs() error {
 	return nil
 }
 
-// checkSlots checks that a slot has the cells of its place, that an open slot has no cells, and that the gang's placement agrees.
+// checkSlots checks that a slot has the cells of its place, that an open slot has no cells, and that the gang's placement
+// agrees.
 func (s *Scheduler) checkSlots() error {
 	for _, g := range s.gangs {
 		if g.placement.Moves != g.moves || len(g.placement.Pods) != len(g.slots) {
@@ -158,7 +159,6 @@ func (s *Scheduler) checkPods() error {
 	return nil
 }
 
-// checkPhysical checks the counts of bad leaves, the bindings and the views of physical cells.
 func (s *Scheduler) checkPhysical() error {
 	for _, ch := range s.chains {
 		for _, cells := range ch.cells {
@@ -190,7 +190,7 @@ func (s *Scheduler) checkPhysical() error {
 	return nil
 }
 
-// checkBuddies checks that the free cells are exactly the cells that the bindings leave free, and that they are enough for all owed cells.
+// checkBuddies checks that the free cells match the bindings, and that they are enough for all owed cells.
 func (s *Scheduler) checkBuddies() error {
 	spaces := s.spaces()
 	for _, ch := range s.chains {
@@ -232,7 +232,8 @@ func (s *Scheduler) checkBuddies() error {
 	return nil
 }
 
-// checkVirtual checks that bindings form trees, that a virtual cluster never uses more than its cells, and that the views are correct.
+// checkVirtual checks that bindings form trees, that virtual clusters don't use more than their cells, and that the views are
+// correct.
 func (s *Scheduler) checkVirtual() error {
 	for _, sp := range s.spaces() {
 		unbound := make([]int, len(sp.unbound))
@@ -296,7 +297,7 @@ func (v *vcell) check() error {
 	return nil
 }
 
-// check compares a view with the leaves that it indexes.
+// check compares a view with its leaves.
 func (v *view) check(free func(node, offset int32) bool) error {
 	if len(v.undo) != 0 {
 		return fmt.Errorf("%d places were not released", len(v.undo))

@@ -1,7 +1,7 @@
 package cell
 
-// choices turns bytes into decisions, so that random walks, the fuzzer and replays of their findings use the same format. After the last byte of a
-// record, choices continues with numbers that depend on the record.
+// choices turns bytes into decisions, so that random walks, the fuzzer and replays use the same format. After the last byte of
+// a record, choices continues with numbers that depend on the record.
 type choices struct {
 	record []byte
 	at     int
@@ -32,7 +32,7 @@ func (c *choices) n(k int) int {
 	return int((x ^ (x >> 31)) >> 1 % uint64(k))
 }
 
-// in returns true in the given percentage of the cases. A zero byte means false.
+// in returns true in the given percentage of cases. A zero byte means false.
 func (c *choices) in(percent int) bool { return c.n(100) >= 100-percent }
 
 func pick[T any](c *choices, list ...T) T { return list[c.n(len(list))] }

@@ -2,7 +2,7 @@ package cell
 
 import "slices"
 
-// Scheduler is the state of one cluster: its cells, and the gangs in these cells.
+// Scheduler is the state of a cluster: its cells, and the gangs in these cells.
 type Scheduler struct {
 	config    Config
 	chains    []*chain
@@ -22,15 +22,15 @@ type Scheduler struct {
 	killed    []*gang // an empty buffer
 }
 
-// chain holds all physical cells in top cells of one type.
+// chain holds all physical cells below top cells of one type.
 type chain struct {
 	*tree
 	id    int
 	cpu   bool       // whether its leaves are CPU cells
 	cells [][]*pcell // by level, in order
 	view  *view      // index of the leaves that no gang uses, for opportunistic gangs
-	// The next fields are for the buddy allocation of preassigned cells. A cell is free if neither it nor an ancestor nor a descendant is
-	// preassigned. free counts the largest free cells by level.
+	// The next fields are for the buddy allocation of preassigned cells. A cell is free if neither the cell nor an ancestor nor
+	// a descendant is preassigned. free counts the largest free cells by level.
 	largest  []bitset
 	free     []int
 	owed     []int // by level, the cells of virtual clusters that are not bound to physical cells
@@ -45,7 +45,6 @@ type chain struct {
 	pressure pressure
 }
 
-// pcell is a physical cell.
 type pcell struct {
 	chain         *chain
 	level         int
@@ -61,18 +60,18 @@ type pcell struct {
 	badCount      int    // number of bad leaves
 	claim, inside uint64 // stamp of the mapping that takes it, or that takes a cell inside it
 	seen          uint64
-	// The following fields are for leaves.
+	// The next fields are for leaves.
 	device           int32
 	using, reserving *gang
 	slot             int32 // the slot of using
 	bad              bool
-	// The following fields are for nodes.
+	// The next fields are for nodes.
 	wasFree, wasClean, isPending bool
 	node                         *pcell // for a leaf: its node
 }
 
-// memo caches the results of searches for a node: the node's cost in one killing for a number of needed leaves, and whether a mapping may use the
-// node.
+// memo caches search results for a node. It contains the node's cost in one killing for a number of leaves, and whether a
+// mapping may use the node.
 type memo struct {
 	costStamp, offerStamp uint64
 	need                  int
@@ -80,7 +79,7 @@ type memo struct {
 	offered               bool
 }
 
-// nodeCount counts the nodes inside a cell that could be preassigned (free), and the idle ones among them (clean).
+// nodeCount counts the nodes inside a cell that could be preassigned (free), and the idle nodes among them (clean).
 type nodeCount struct{ free, clean int32 }
 
 func (p *pcell) freeNodes() int  { return int(p.chain.counts[p.level-p.chain.node-1][p.index].free) }
@@ -95,7 +94,6 @@ type machine struct {
 	broken  map[int32]bool // the broken devices
 }
 
-// vc is a virtual cluster.
 type vc struct {
 	name     string
 	spaces   []*space // one for each chain in which it owns cells
@@ -106,7 +104,7 @@ type vc struct {
 	groupUse map[string]int
 }
 
-// space holds the cells of a virtual cluster that one gang can use. These are all its cells in one chain, or one pinned cell.
+// space holds the cells of a virtual cluster that one gang can use: all its cells in one chain, or one pinned cell.
 type space struct {
 	vc        *vc
 	chain     *chain
@@ -121,7 +119,6 @@ type space struct {
 	addresses map[string]*vcell
 }
 
-// vcell is a virtual cell.
 type vcell struct {
 	space     *space
 	level     int
@@ -134,10 +131,10 @@ type vcell struct {
 	boundKids int
 	doomed    bool // whether it is bound only because the physical cell is bad
 	isPending bool
-	// While a gang is mapped, need is the number of leaves that the gang needs in this cell, and target is the physical cell.
+	// During a mapping, need is the number of leaves that the gang needs in this cell. target is the physical cell.
 	need   int
 	target *pcell
-	// The following fields are for leaves.
+	// The next fields are for leaves.
 	owner *gang
 	node  int32 // its node in the view
 	base  int32 // the first leaf of that node
@@ -165,8 +162,8 @@ func (s *Scheduler) UsedDevices(node string) []int32 {
 	return out
 }
 
-// Devices returns the indices of a node's GPUs in the configuration, in ascending order. It returns nil if the configuration doesn't contain the
-// node. CPU cells don't count as devices.
+// Devices returns the indices of a node's GPUs in the configuration, in ascending order. It returns nil for an unknown node.
+// CPU cells don't count as devices.
 func (s *Scheduler) Devices(node string) []int32 {
 	m := s.machines[node]
 	if m == nil {
@@ -197,7 +194,7 @@ func (s *Scheduler) LeafType(node string) string {
 	return ""
 }
 
-// Cells returns the devices of each cell inside a node, by the type of the cell. It includes neither single GPUs nor the node itself.
+// Cells returns the devices of each cell inside a node, by cell type. It omits single GPUs and the node itself.
 func (s *Scheduler) Cells(node string) map[string][][]int32 {
 	m := s.machines[node]
 	if m == nil {

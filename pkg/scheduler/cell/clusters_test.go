@@ -2,8 +2,8 @@ package cell
 
 import "fmt"
 
-// clusterMaker makes random valid configurations. They have one to three chains with two to six levels, the node at any of these levels, machines in
-// two chains, pinned cells, and virtual clusters that own all or some of the cells.
+// clusterMaker makes random valid configurations. They have one to three chains with two to six levels, the node at any of
+// these levels, machines in two chains, pinned cells, and virtual clusters that own all or some of the cells.
 type clusterMaker struct {
 	*choices
 	conf   Config
@@ -19,7 +19,6 @@ type madeChain struct {
 
 const maxMadeLeaves = 96
 
-// makeCluster returns a valid configuration.
 func makeCluster(c *choices) Config {
 	m := &clusterMaker{choices: c}
 	large := c.in(4)
@@ -64,7 +63,7 @@ func (m *clusterMaker) chain(i int, large bool) {
 	}
 }
 
-// lowerTops adds a chain whose top cells have a type that is inside another chain, as in HiveD's examples. It reports whether it could.
+// lowerTops adds a chain whose top type is inside another chain, as in HiveD's examples. It reports whether it succeeded.
 func (m *clusterMaker) lowerTops() bool {
 	up := m.chains[m.n(len(m.chains))]
 	names := up.names[1:]
@@ -105,7 +104,8 @@ func (m *clusterMaker) typ(name string) *Type {
 	return nil
 }
 
-// cell returns a physical cell. If share is set, its nodes have the names of another chain's nodes, with separate device numbers.
+// cell returns a physical cell. If share is set, its nodes have the same names as another chain's nodes, but separate device
+// numbers.
 func (m *clusterMaker) cell(names []string, d int, share, pin bool) Physical {
 	p := Physical{}
 	if d == 0 {
@@ -122,7 +122,7 @@ func (m *clusterMaker) cell(names []string, d int, share, pin bool) Physical {
 	}
 	if t.Node {
 		if share {
-			// Some of the nodes are in several chains, and the rest are in one chain only.
+			// Some nodes are in several chains.
 			p.Address = fmt.Sprintf("n%d", m.nodes%7)
 			m.nodes++
 			device := 100 * len(m.chains)
@@ -170,7 +170,7 @@ func (m *clusterMaker) virtualClusters() {
 		m.conf.VirtualClusters = append(m.conf.VirtualClusters, v)
 	}
 	if len(m.conf.Validate()) > 0 {
-		// A chain contains nodes with the same name, so rename all nodes instead of sharing them.
+		// A chain contains nodes with the same name. Rename all nodes instead of sharing them.
 		m.rename(m.conf.Physical, new(int))
 	}
 	for i := range m.pins {
@@ -190,7 +190,6 @@ func (m *clusterMaker) virtualClusters() {
 	}
 }
 
-// rename gives every node a unique name.
 func (m *clusterMaker) rename(cells []Physical, n *int) {
 	for i := range cells {
 		if cells[i].Address != "" && cells[i].Address[0] == 'n' {
@@ -202,7 +201,7 @@ func (m *clusterMaker) rename(cells []Physical, n *int) {
 	}
 }
 
-// grant gives something to a random virtual cluster, unless the configuration is then invalid.
+// grant changes a random virtual cluster, unless the configuration becomes invalid.
 func (m *clusterMaker) grant(give func(*VirtualCluster)) {
 	v := &m.conf.VirtualClusters[m.n(len(m.conf.VirtualClusters))]
 	before := *v
@@ -212,7 +211,7 @@ func (m *clusterMaker) grant(give func(*VirtualCluster)) {
 	}
 }
 
-// changedConfig returns the configuration with another division or other hardware. The result may be invalid.
+// changedConfig returns the configuration with a different division or hardware. The result may be invalid.
 func changedConfig(c *choices, conf Config) Config {
 	out := conf
 	out.Physical = append([]Physical(nil), conf.Physical...)

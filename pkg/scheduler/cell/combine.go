@@ -8,7 +8,7 @@ import (
 // maxCombined is the maximum number of unequal pods for which combine tries combinations.
 const maxCombined = 64
 
-// combine tries to place the first pod on each kind of node that can hold it, and then the other pods.
+// combine tries to place the first pod on each kind of suitable node, and then places the other pods.
 func (s *search) combine(sc scope, pods []int) bool {
 	if len(pods) == 0 {
 		return true
@@ -30,7 +30,7 @@ func (s *search) combine(sc scope, pods []int) bool {
 	return false
 }
 
-// kinds returns one node of each shape that can hold a pod, beginning with the fullest node.
+// kinds returns one node of each shape that can hold a pod, fullest node first.
 func (s *search) kinds(sc scope, pod setShape) []int32 {
 	var out []int32
 	for _, b := range s.buckets {

@@ -9,7 +9,6 @@ import (
 
 // Users of HiveD expect the behavior in each of these tests.
 
-// victimPods returns the victims of a decision.
 func victimPods(d Decision) []PodID {
 	out := []PodID{}
 	for _, v := range d.Victims {

@@ -1,19 +1,20 @@
 package cell
 
-// Config describes the hardware and its division among virtual clusters. It contains slices instead of maps, because their order determines the order
-// of decisions.
+// Config describes the hardware and its division among virtual clusters. It contains slices instead of maps, because their
+// order determines the order of decisions.
 type Config struct {
 	Types           []Type
 	Physical        []Physical
 	VirtualClusters []VirtualCluster
-	// Processors are the leaf types that are CPU cells instead of GPUs. A CPU cell is a processor with its share of the memory. Only requests that
-	// name its type get CPU cells, and quotas of GPUs don't count them.
+	// Processors lists the leaf types that are CPU cells instead of GPUs. A CPU cell is a processor with its share of the
+	// memory. Requests get CPU cells only if they contain the leaf type. Quotas of GPUs don't count CPU cells.
 	Processors []string
 	// ReserveGPUMachines prevents gangs from using their Request.Alternative.
 	ReserveGPUMachines bool
 }
 
-// Type is a cell type. All cells of a type contain the same tree of cells. A child type without its own Type is a leaf type, such as a GPU model.
+// Type is a cell type. All cells of a type contain the same tree of cells. A child type without a Type is a leaf type, such as
+// a GPU model.
 type Type struct {
 	Name     string
 	Child    string
@@ -22,8 +23,8 @@ type Type struct {
 	Node bool
 }
 
-// Physical describes a physical cell in the configuration, with the cells that it contains. Below the top, Type, Address and Children may be left out, as in HiveD's configuration. Address contains only the last
-// component of the address.
+// Physical describes a physical cell in the configuration, with the cells inside. As in HiveD's configuration, only a top cell
+// needs Type, Address and Children. Address is only the last component of the address.
 type Physical struct {
 	Type     string
 	Address  string
@@ -41,22 +42,22 @@ type VirtualCluster struct {
 	Policy string
 }
 
-// Virtual is a number of cells of one type. The type is a dotted path that begins with the chain, such as RACK.NODE. Only its first and last
-// components matter.
+// Virtual is a number of cells of one type. The type is a dotted path from the chain, such as RACK.NODE. Only the first and
+// last components matter.
 type Virtual struct {
 	Type  string
 	Count int
 }
 
-// Quota limits the guaranteed GPUs that each user or group of users holds in a virtual cluster at a time. Users and groups without an entry have the
-// limit PerUser or PerGroup. 0 means unlimited.
+// Quota limits the guaranteed GPUs of each user or group in a virtual cluster. Users and groups without an entry have the limit
+// PerUser or PerGroup. 0 means unlimited.
 type Quota struct {
 	PerUser, PerGroup int
 	Users, Groups     map[string]int
 }
 
-// Problem is a mistake in a Config. Path consists of field names of HiveD's YAML (physicalCluster, cellTypes, physicalCells, virtualClusters, ...),
-// map keys, and list indices as int.
+// Problem is a mistake in a Config. Path consists of field names in HiveD's YAML (physicalCluster, cellTypes, physicalCells,
+// virtualClusters, ...), map keys, and list indices as int.
 type Problem struct {
 	Path    []any
 	Message string

@@ -25,7 +25,7 @@ func TestTheSameStepsGiveTheSameDecisions(t *testing.T) {
 	}
 }
 
-// wildConfig returns a valid configuration, or a configuration with some mistakes or nonsensical values.
+// wildConfig returns a valid configuration, or a configuration with mistakes.
 func wildConfig(c *choices) Config {
 	conf := makeCluster(c)
 	names := []string{"", "x", "/", "C0L0", "C0L1", "C0L2", "C1L2", "G0", "a b"}
@@ -115,7 +115,6 @@ func TestNoConfigurationPanics(t *testing.T) {
 	assert.Less(t, valid, 240)
 }
 
-// FuzzConfig lets the fuzzer make configurations.
 func FuzzConfig(f *testing.F) {
 	for seed := range uint64(8) {
 		f.Add(randomWalk(seed, 2))

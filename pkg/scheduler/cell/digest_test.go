@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// digest returns a number that is equal for equal states. It covers gangs, leaves, bindings and health, but not the details that a restart may
-// forget: the last order, the record of preemptions, and former guarantees.
+// digest returns a number that is equal for equal states. It covers gangs, leaves, bindings and health. It omits details that a
+// restart may drop: the last order, the record of preemptions, and former guarantees.
 func (s *Scheduler) digest(ages bool) uint64 {
 	s.settle()
 	sum := uint64(len(s.gangs))
@@ -98,7 +98,6 @@ func (h *hash64) gang(g *gang) {
 	h.text(g.key.name)
 }
 
-// dump returns the content of digest as text.
 func (s *Scheduler) dump() string {
 	s.settle()
 	var b strings.Builder

@@ -8,24 +8,24 @@ import (
 	"strings"
 )
 
-// maxCells is the maximum number of cells of all levels in a configuration. It is far above any existing cluster, and keeps a mistyped number from
-// using up all memory.
+// maxCells is the maximum number of cells in a configuration, of all levels. No real cluster is that large. Without the limit,
+// a mistyped number could use up all memory.
 const maxCells = 4 << 20
 
-// Expanded is a physical cell in which all parts are set that a configuration may leave out.
+// Expanded is a physical cell with all optional fields set.
 type Expanded struct {
 	Type string
-	// Address is the last component of the cell's address. Full is the whole address: the components of all ancestors and of the cell, joined with
-	// "/".
+	// Address is the last component of the cell's address. Full is the whole address: the components of all ancestors and of
+	// the cell, joined with "/".
 	Address, Full string
 	Pinned        string
 	Children      []Expanded
 }
 
-// Expand returns the physical cells with the types, addresses and children that a configuration leaves out, by HiveD's rules. A child has the child
-// type of its parent's type. The number of a top cell is its position in the list. Child i of a cell with number p gets the number p*children+i.
-// Below a node, numbers start at 0 again, so that GPUs have the numbers 0 to n-1. Expand fails on the first mistake that Validate would report about
-// the shape of types or physical cells.
+// Expand returns the physical cells with their types, addresses and children. It adds missing values by HiveD's rules. A child
+// has the child type of its parent's type. The number of a top cell is its position in the list. Child i of a cell with number
+// p gets the number p*children+i. Below a node, numbers start at 0 again, so GPUs have the numbers 0 to n-1. Expand returns the
+// first error that Validate reports about types or physical cells.
 func (c Config) Expand() ([]Expanded, error) {
 	x := newExpander(c)
 	cells := x.expand()
@@ -35,8 +35,8 @@ func (c Config) Expand() ([]Expanded, error) {
 	return cells, nil
 }
 
-// Cells counts the cells of all levels without building them, so that a configuration that is too large can be rejected before it uses memory. It
-// doesn't count malformed cells.
+// Cells counts the cells of all levels without creating them. A caller can reject a too large configuration before it uses
+// memory. Cells ignores invalid cells.
 func (c Config) Cells() int {
 	x, total := newExpander(c), 0
 	for i := range c.Physical {
@@ -47,7 +47,7 @@ func (c Config) Cells() int {
 	return total
 }
 
-// Error returns the problem as text: its place, the message, and the remedy.
+// Error returns the position, the message, and the remedy.
 func (p Problem) Error() string {
 	var b strings.Builder
 	for i, step := range p.Path {
@@ -71,7 +71,6 @@ func (p Problem) Error() string {
 	return b.String()
 }
 
-// expander expands physical cells and collects their problems.
 type expander struct {
 	*Hierarchy
 	config   Config
@@ -90,13 +89,13 @@ func (x *expander) fail(path []any, remedy, format string, args ...any) {
 	x.problems = append(x.problems, Problem{Path: slices.Clone(path), Message: fmt.Sprintf(format, args...), Remedy: remedy})
 }
 
-// at returns a path with more steps. It never changes the array of the given path.
+// at appends steps to a path. It never changes the array of the given path.
 func at(path []any, steps ...any) []any {
 	out := make([]any, 0, len(path)+len(steps))
 	return append(append(out, path...), steps...)
 }
 
-// These are the results of nodeAt for levels without exactly one node level.
+// Results of nodeAt if the number of node levels isn't 1.
 const (
 	noNode    = -1
 	manyNodes = -2
@@ -116,7 +115,8 @@ func nodeAt(l []Level) int {
 	return found
 }
 
-// count returns the number of cells in one cell of the first level, including itself. It stops counting above the limit.
+// count returns the number of cells in one cell of the first level, including the cell itself. It stops counting above the
+// limit.
 func count(l []Level) int {
 	total, width := 0, 1
 	for i := range l {
@@ -129,7 +129,7 @@ func count(l []Level) int {
 	return total
 }
 
-// expand returns the cells without mistakes. It reports the mistakes of the others in problems.
+// expand returns the valid cells. It adds the mistakes of invalid cells to problems.
 func (x *expander) expand() []Expanded {
 	out := make([]Expanded, 0, len(x.config.Physical))
 	for i := range x.config.Physical {
@@ -157,7 +157,7 @@ func (x *expander) expand() []Expanded {
 	return out
 }
 
-// top checks that a cell can be at the top of a chain, and returns its levels. It returns nil if it can't.
+// top returns the levels of a top cell, or nil if the cell can't be at the top of a chain.
 func (x *expander) top(p *Physical, path []any) []Level {
 	path = at(path, "cellType")
 	if p.Type == "" {
@@ -214,7 +214,7 @@ func (x *expander) nodeAbove(name string) string {
 	return ""
 }
 
-// cell expands p, whose levels are l. number is the cell's address if the configuration doesn't contain one.
+// cell expands p, whose levels are l. number is the default address.
 func (x *expander) cell(p *Physical, l []Level, parent string, number int, path []any) Expanded {
 	e := Expanded{Type: l[0].Type, Address: p.Address, Pinned: p.Pinned}
 	if p.Type != "" && p.Type != e.Type {
@@ -257,7 +257,7 @@ func (x *expander) cell(p *Physical, l []Level, parent string, number int, path 
 	return e
 }
 
-// known returns a list of the first few types for a remedy, in the order of the configuration.
+// known lists the first few types for a remedy, in the order of the configuration.
 func (x *expander) known() string {
 	const shown = 20
 	var names []string

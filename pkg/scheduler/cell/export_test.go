@@ -2,10 +2,10 @@ package cell
 
 import "testing"
 
-// Persist writes a pod's place and reads it back. If changed is set, it writes only the part that a downgrade changes.
+// Persist writes and reads a pod's place. If changed is set, it writes only the part that a downgrade changes.
 type Persist func(r *Request, p *Placement, slot int, changed bool) (*Placement, int, error)
 
-// WalkWith runs random walks whose annotations the caller stores.
+// WalkWith runs random walks with the caller's storage for annotations.
 func WalkWith(t *testing.T, walks int, persist func() Persist) {
 	t.Helper()
 	for seed := range walks {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// find searches for a place for a gang. It tries the chains in order, and prefers a place for which no gangs must be evicted.
+// find searches for a place for a gang. It tries the chains in order, and prefers a place that requires no evictions.
 func (s *Scheduler) find(r *Request, suggested Nodes) (*plan, Decision) {
 	v := s.byVC[r.VirtualCluster]
 	targets, err := s.targets(v, r)
@@ -40,7 +40,7 @@ func (s *Scheduler) find(r *Request, suggested Nodes) (*plan, Decision) {
 	return nil, s.noPlace(r, targets, suggested)
 }
 
-// target is a set of cells in which to search for a place: a space of virtual cells or, if space is nil, the whole chain.
+// target is a set of cells for a search: a space of virtual cells or, if space is nil, the whole chain.
 type target struct {
 	space  *space
 	chain  *chain
@@ -55,14 +55,14 @@ func (t target) view() *view {
 	return t.chain.view
 }
 
-// place returns spots for a shape among the free leaves in the target's view. It returns false if the shape doesn't fit.
+// place returns spots for a shape in the free leaves of the target's view. It returns false if the shape doesn't fit.
 func (t target) place(sh *shape) ([]spot, bool) {
 	v := t.view()
 	v.classFirst = t.space == nil && t.chain.spares(&Policies[t.policy])
 	return v.place(sh)
 }
 
-// targets returns the targets that the request may use. If the request may not use any target, the error explains why.
+// targets returns the targets that the request may use. Without such a target, the error explains why.
 func (s *Scheduler) targets(v *vc, r *Request) ([]target, error) {
 	var spaces []*space
 	switch {
@@ -133,7 +133,7 @@ func (s *Scheduler) noTarget(v *vc, r *Request) error {
 	return fmt.Errorf("virtual cluster %s has only pinned cells; name one with pinnedCellId, or use priority -1", v.name)
 }
 
-// tryFree searches for a place in the free leaves of the target. It returns nil if it doesn't find a place.
+// tryFree searches for a place in the free leaves of the target. It returns nil if no place is found.
 func (s *Scheduler) tryFree(t target, r *Request, suggested Nodes) *plan {
 	v := t.view()
 	if t.shape.total > v.free {
@@ -150,7 +150,7 @@ func (s *Scheduler) tryFree(t target, r *Request, suggested Nodes) *plan {
 			return nil
 		}
 		if t.space == nil && s.holdsBack(t.chain, t.policy, spots) {
-			// If the gang fits on one node, it may use the idle cells beside other gangs. Larger gangs would be spread over racks there.
+			// A gang that fits on one node may use the idle leaves beside other gangs. Larger gangs would be spread over racks.
 			if t.shape.total > t.chain.leaves[t.chain.node] {
 				return nil
 			}
@@ -166,7 +166,7 @@ func (s *Scheduler) tryFree(t target, r *Request, suggested Nodes) *plan {
 		if s.mapLeaves(t.space, g.slots, suggested) {
 			return s.finish(g, nil)
 		}
-		// The mapping failed because hardware is bad or not offered, so search on other nodes.
+		// The mapping failed because hardware is bad or not offered. Search on other nodes.
 		for i := range spots {
 			if t.space.isNowhere(spots[i].node) {
 				blocked = append(blocked, t.space.blockRoot(t.space.rootOf(spots[i].node))...)
@@ -176,17 +176,17 @@ func (s *Scheduler) tryFree(t target, r *Request, suggested Nodes) *plan {
 	return nil
 }
 
-// mapTries is the number of attempts to find virtual cells that can be mapped to hardware.
+// mapTries is the maximum number of attempts to find virtual cells that can be mapped to hardware.
 const mapTries = 4
 
 func (sp *space) rootOf(node int32) *vcell { return sp.leaves[sp.view.nodes[node].lo].root }
 
-// isNowhere reports whether a node that isn't blocked is in a preassigned cell that isn't bound to hardware.
+// isNowhere reports whether a node is in an unbound preassigned cell. It returns false for blocked nodes.
 func (sp *space) isNowhere(node int32) bool {
 	return sp.rootOf(node).bound == nil && !sp.view.nodes[node].blocked
 }
 
-// blockRoot excludes all nodes of a preassigned cell from the search. It returns the nodes that weren't excluded before.
+// blockRoot excludes all nodes of a preassigned cell from the search. It returns the newly excluded nodes.
 func (sp *space) blockRoot(root *vcell) []int32 {
 	var out []int32
 	for i := sp.leaves[root.lo].node; i <= sp.leaves[root.hi-1].node; i++ {
@@ -198,7 +198,7 @@ func (sp *space) blockRoot(root *vcell) []int32 {
 	return out
 }
 
-// blockUnoffered excludes the nodes on hardware that isn't offered from the search.
+// blockUnoffered excludes nodes on hardware that isn't offered. It returns the newly excluded nodes.
 func (s *Scheduler) blockUnoffered(t target, suggested Nodes, blocked []int32) []int32 {
 	if suggested == nil {
 		return blocked
@@ -220,7 +220,7 @@ func (s *Scheduler) blockUnoffered(t target, suggested Nodes, blocked []int32) [
 	return blocked
 }
 
-// machineOf returns the machine that a node of the view is bound to, or nil if the node isn't bound.
+// machineOf returns the machine of a bound node, or nil for an unbound node.
 func (sp *space) machineOf(n *viewNode) *machine {
 	for c := sp.leaves[n.lo]; c != nil && c.level <= int(n.top); c = c.parent {
 		if c.level == int(n.top) && c.bound != nil {

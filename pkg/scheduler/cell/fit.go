@@ -19,19 +19,20 @@ func (t *tree) level(name string) int {
 	return -1
 }
 
-// fit describes how well n leaves fit into a node, by the level of the lowest cell that can hold them and the size of the free piece that they would
-// split.
+// fit describes how well n leaves fit into a node. A lower level is better. At the same level, splitting a smaller free piece
+// is better.
 type fit struct {
 	ok    bool
 	level int
-	// piece is the number of leaves of the largest free cell around the chosen cell, or the number of free leaves of
-	// the chosen cell if it isn't free as a whole.
+	// piece is the number of leaves in the largest free cell around the chosen cell. If the chosen cell isn't completely free,
+	// piece is the number of its free leaves.
 	piece int
 	cell  int // index of the chosen cell within the node, at level
 }
 
-// best returns the lowest cell inside the cell (top, at) that can hold n of the free leaves. If several cells of that level can, it chooses the cell
-// in the smallest free piece. Leaf offsets count from the start of the node. The cost is linear in the number of leaves of the cell.
+// best returns the lowest cell inside the cell (top, at) that can hold n of the free leaves. Among several such cells, it
+// chooses the cell in the smallest free piece. Leaf offsets count from the start of the node. The cost is linear in the number
+// of leaves.
 func (t *tree) best(free bitset, top, at, n int) fit {
 	lo, hi := at*t.leaves[top], (at+1)*t.leaves[top]
 	if free.count(lo, hi) < n {
@@ -63,7 +64,8 @@ func (t *tree) best(free bitset, top, at, n int) fit {
 	return fit{}
 }
 
-// piece returns the number of leaves of the largest free cell, up to level top, that contains the free cell c of level l.
+// piece returns the number of leaves in the largest free cell that contains the free cell c of level l. It considers cells up
+// to level top.
 func (t *tree) piece(free bitset, top, l, c int) int {
 	size := t.leaves[l]
 	for l < top {
@@ -78,8 +80,9 @@ func (t *tree) piece(free bitset, top, l, c int) int {
 	return size
 }
 
-// pick moves n leaves of a node, whose cell has level top, from free to out. It takes the lowest cell that can hold them, and the largest whole
-// pieces inside this cell first. If the node has fewer free leaves, it returns false and changes nothing.
+// pick moves n leaves of a node from free to out. It takes the lowest cell that can hold n leaves, and inside this cell the
+// largest whole pieces first. top is the node's level. If the node has too few free leaves, pick returns false and changes
+// nothing.
 func (t *tree) pick(free bitset, top, n int, out []int32) ([]int32, bool) {
 	f := t.best(free, top, 0, n)
 	if !f.ok {
@@ -126,14 +129,15 @@ func (t *tree) whole(free bitset, top, unit int) {
 	}
 }
 
-// signature returns a number that is equal for cells whose free leaves have the same shape, regardless of the order of siblings.
+// signature returns a number that is equal for cells whose free leaves have the same shape. The order of siblings doesn't
+// matter.
 func (t *tree) signature(free bitset, l, c int) uint64 {
 	size := t.leaves[l]
 	have := free.count(c*size, (c+1)*size)
 	if have == 0 || have == size || l == 0 {
 		return uint64(have)<<8 | uint64(l)
 	}
-	// The sum is the same for every order of children, and mixing keeps different shapes apart.
+	// The sum is the same for every order of children. Mixing makes different shapes differ.
 	sum := uint64(0)
 	for k := c * t.fanout[l]; k < (c+1)*t.fanout[l]; k++ {
 		sum += mix(t.signature(free, l-1, k))
@@ -141,7 +145,7 @@ func (t *tree) signature(free bitset, l, c int) uint64 {
 	return mix(sum + uint64(l))
 }
 
-// mix applies the finalizer of splitmix64, which spreads the bits of x.
+// mix applies the finalizer of splitmix64, which distributes the bits of x.
 func mix(x uint64) uint64 {
 	x += 0x9E3779B97F4A7C15
 	x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9

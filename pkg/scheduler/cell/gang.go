@@ -23,7 +23,7 @@ type gang struct {
 	preemptor  string
 	marked     uint64 // stamp of the search that evicts the gang
 	taken      int    // number of its leaves that a preemptor has reserved
-	// from contains, by set, the first slot that may not have a pod yet. It is nil if that isn't known.
+	// from contains the first slot of each set that may have no pod. It is nil if it isn't computed yet.
 	from    []int
 	demoted []*gang // gangs that lost their guarantee because of this gang's reservation
 	reason  string  // why the gang has lost its guarantee
@@ -32,10 +32,12 @@ type gang struct {
 type slot struct {
 	pod PodID // "" before the first pod
 	at  PodPlacement
-	// leaves are the physical leaves, in the order of at.Indices. A leaf is nil if the configuration no longer contains it.
+	// leaves are the physical leaves, in the order of at.Indices. A leaf is nil if the configuration no longer contains the
+	// leaf.
 	leaves  []*pcell
 	virtual []*vcell // nil if the gang is opportunistic
-	// expected means that the place comes from the annotations of other pods. The slot gets its cells at the next settle if they are free.
+	// expected means that the place comes from the annotations of other pods. At the next settle, the slot gets its cells if
+	// they are free.
 	expected bool
 }
 
@@ -44,7 +46,6 @@ func (sl *slot) open() bool { return sl.at.isOpen() }
 
 func (p *PodPlacement) isOpen() bool { return p.Node == "" && len(p.Indices) == 0 }
 
-// isAt reports whether the slot's place equals p.
 func (sl *slot) isAt(p *PodPlacement) bool {
 	return sl.at.Node == p.Node && slices.Equal(sl.at.Indices, p.Indices)
 }
@@ -54,7 +55,7 @@ type seat struct {
 	slot int
 }
 
-// opportunistic reports whether the gang runs without a guarantee, so that any guaranteed gang can preempt it.
+// opportunistic reports whether the gang runs without a guarantee. Any guaranteed gang can preempt such a gang.
 func (g *gang) opportunistic() bool { return g.space == nil }
 
 func (g *gang) gpus() int {
@@ -68,7 +69,8 @@ func (g *gang) gpus() int {
 // String returns the gang's name for users.
 func (k gangKey) String() string { return k.vc + "/" + k.name }
 
-// own gives a leaf to slot i of a gang. The gang gets the virtual leaf at once, and the physical leaf when it runs.
+// own assigns a leaf to slot i of a gang. The virtual leaf is assigned at once. The physical leaf is assigned when the gang
+// runs.
 func (s *Scheduler) own(g *gang, i int, p *pcell, v *vcell) {
 	if v != nil {
 		if v.owner != nil {
@@ -90,7 +92,7 @@ func (s *Scheduler) own(g *gang, i int, p *pcell, v *vcell) {
 	p.chain.touch(p.node)
 }
 
-// disown takes a virtual leaf from its owner and gives it to next. If next is nil, the leaf becomes free.
+// disown moves a virtual leaf from its owner to next. If next is nil, the leaf becomes free.
 func (s *Scheduler) disown(v *vcell, next *gang) {
 	v.space.used[v.owner.priority]--
 	v.owner = next
@@ -102,7 +104,6 @@ func (s *Scheduler) disown(v *vcell, next *gang) {
 	s.unbindPath(v)
 }
 
-// enter adds a gang with its slots to the state.
 func (s *Scheduler) enter(g *gang) {
 	s.gangs[g.key] = g
 	for i := range g.slots {
@@ -112,7 +113,7 @@ func (s *Scheduler) enter(g *gang) {
 	s.changed()
 }
 
-// charge adds the gang's GPUs to the usage of its user and group, or subtracts them if sign is -1.
+// charge adds the gang's GPUs to the usage of its user and group. If sign is -1, it subtracts them.
 func (s *Scheduler) charge(g *gang, sign int) {
 	if g.space == nil || g.chain.cpu {
 		return
@@ -129,7 +130,7 @@ func (s *Scheduler) charge(g *gang, sign int) {
 	}
 }
 
-// leave removes a running gang from the state. If a preemptor has reserved some of its leaves, these leaves stay reserved.
+// leave removes a running gang from the state. Leaves that a preemptor has reserved stay reserved.
 func (s *Scheduler) leave(g *gang) {
 	s.charge(g, -1)
 	for i := range g.slots {
@@ -146,7 +147,8 @@ func (sl *slot) leaf(k int) *vcell {
 	return sl.virtual[k]
 }
 
-// cancel releases the cells that a gang has reserved. Gangs that lost their guarantee because of the reservation may then regain it.
+// cancel releases the cells that a gang has reserved. Gangs that lost their guarantee because of the reservation may then
+// regain it.
 func (s *Scheduler) cancel(g *gang) {
 	s.charge(g, -1)
 	for i := range g.slots {
@@ -175,7 +177,7 @@ func (s *Scheduler) cancel(g *gang) {
 	s.bereft = append(s.bereft, g.demoted...)
 }
 
-// restoreGuarantees restores the guarantees that gangs lost because of a reservation that no longer exists, if their virtual cells are free.
+// restoreGuarantees restores the guarantees of gangs that a canceled reservation downgraded, if their virtual cells are free.
 func (s *Scheduler) restoreGuarantees() []Downgrade {
 	var back []Downgrade
 	for _, g := range s.bereft {
@@ -189,7 +191,7 @@ func (s *Scheduler) restoreGuarantees() []Downgrade {
 	return back
 }
 
-// promote gives a gang its former virtual cells again, if no other gang uses them. It reports whether it did.
+// promote assigns a gang's former virtual cells again if no other gang uses them. It reports whether it did.
 func (s *Scheduler) promote(g *gang) bool {
 	if g.space != nil || g.former == nil || g.priority < MinGuaranteed {
 		return false
@@ -231,7 +233,7 @@ func (g *gang) holds(p *pcell, v *vcell) bool {
 	return k >= 0 && sl.leaf(k) == v
 }
 
-// start makes a gang use the cells that it has reserved. Its victims have ended.
+// start makes a gang use the cells that it has reserved. The gang's victims must have ended.
 func (s *Scheduler) start(g *gang) {
 	g.preempting = false
 	g.waiting, g.demoted = nil, nil
@@ -247,8 +249,8 @@ func (s *Scheduler) start(g *gang) {
 	s.changed()
 }
 
-// demote revokes a running gang's guarantee. The gang continues as an opportunistic gang in the same place. The returned function undoes that, if the
-// rest of the state hasn't changed.
+// demote revokes a running gang's guarantee. The gang continues as an opportunistic gang in the same place. The returned
+// function undoes the change while the rest of the state hasn't changed.
 func (s *Scheduler) demote(g *gang, preemptor string) (undo func()) {
 	s.charge(g, -1)
 	space, before := g.space, make([][]*vcell, len(g.slots))
@@ -288,7 +290,6 @@ type restore struct {
 	p *pcell
 }
 
-// describe returns the current placement of the gang.
 func (g *gang) describe() *Placement {
 	p := &Placement{chain: g.chain, Chain: g.chain.names[g.chain.top()], Order: g.order, Moves: g.moves, Downgraded: g.opportunistic() && g.priority >= MinGuaranteed}
 	p.Pods = make([]PodPlacement, len(g.slots))

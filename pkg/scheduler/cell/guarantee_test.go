@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// reservedOverLazy returns a scheduler in which a gang runs without its guarantee on both nodes, because a stronger gang has reserved the cells of
-// one node.
+// reservedOverLazy returns a scheduler in which a gang runs without its guarantee on both nodes. A stronger gang has reserved
+// the cells of one node.
 func reservedOverLazy(t *testing.T) (s *Scheduler, strong *Request) {
 	t.Helper()
 	s = freshScheduler(t, quads(2, VirtualCluster{Name: "A", Cells: []Virtual{{"NODE", 2}}}))

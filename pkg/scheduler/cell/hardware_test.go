@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// hardware is the oracle's own list of the cells in a configuration and their owners. It is computed without the scheduler's cells.
+// hardware is the oracle's own list of the cells in a configuration and their owners. It doesn't use the scheduler's cells.
 type hardware struct {
 	chains []*hwChain
 	leaf   map[gpu]*hwLeaf
@@ -49,7 +49,6 @@ type hwRoot struct {
 	level      int
 }
 
-// hwVirtual is a virtual leaf.
 type hwVirtual struct {
 	root *hwRoot
 	ids  []int // ids of the virtual cells around it, by level
@@ -68,7 +67,6 @@ func (ch *hwChain) level(name string) int {
 
 func (c hwCell) id() int { return c.chain.base[c.level] + c.i }
 
-// around returns the cell of a level that contains the leaf.
 func (l *hwLeaf) around(level int) hwCell {
 	return hwCell{l.chain, level, l.i / l.chain.leaves[level]}
 }
@@ -169,7 +167,7 @@ func (h *hardware) add(ch *hwChain, e *Expanded, level int, node string, seen ma
 	}
 }
 
-// own assigns numbers to the virtual cells by HiveD's rules.
+// own numbers the virtual cells by HiveD's rules.
 func (h *hardware) own(v VirtualCluster) {
 	n := 0
 	for _, c := range v.Cells {

@@ -2,7 +2,7 @@ package cell
 
 import "slices"
 
-// SetNode sets whether a node can be used. It ignores names that the configuration doesn't contain.
+// SetNode sets whether a node is usable. It ignores unknown names.
 func (s *Scheduler) SetNode(name string, healthy bool) {
 	if m := s.machines[name]; m != nil && m.healthy != healthy {
 		m.healthy = healthy
@@ -10,7 +10,7 @@ func (s *Scheduler) SetNode(name string, healthy bool) {
 	}
 }
 
-// SetDevice sets whether one GPU of a node can be used.
+// SetDevice sets whether a GPU of a node is usable.
 func (s *Scheduler) SetDevice(node string, index int32, healthy bool) {
 	m := s.machines[node]
 	if m == nil || m.broken[index] == !healthy {
@@ -24,7 +24,7 @@ func (s *Scheduler) SetDevice(node string, index int32, healthy bool) {
 	s.review(m)
 }
 
-// review updates the leaves of a machine according to its health. Gangs stay where they are.
+// review updates the leaves of a machine according to its health. Gangs keep their leaves.
 func (s *Scheduler) review(m *machine) {
 	for _, c := range m.cells {
 		for i := c.lo; i < c.hi; i++ {
@@ -59,7 +59,8 @@ func (s *Scheduler) review(m *machine) {
 
 func (s *Scheduler) settleLater() { s.unsettled = true }
 
-// settle prepares the state for a decision. It updates all views, and binds bad physical cells so that the virtual clusters count them as bad.
+// settle prepares the state for a decision. It updates all views, and binds bad physical cells so that virtual clusters count
+// these cells as bad.
 func (s *Scheduler) settle() {
 	s.claimExpected()
 	s.flush()
@@ -97,7 +98,7 @@ func (s *Scheduler) flush() {
 	}
 }
 
-// clearDoomed undoes the bindings that exist only because of bad cells.
+// clearDoomed removes the bindings that exist only because of bad cells.
 func (s *Scheduler) clearDoomed() {
 	for _, ch := range s.chains {
 		for i := len(ch.doomed) - 1; i >= 0; i-- {
@@ -109,8 +110,9 @@ func (s *Scheduler) clearDoomed() {
 	}
 }
 
-// doom binds bad physical cells to virtual cells, so that virtual clusters don't count on them. Inside bound cells, each bad child gets a virtual
-// child. If a virtual cluster owns more cells than there are healthy free cells, its last cells are bound to bad cells.
+// doom binds bad physical cells to virtual cells, so that virtual clusters don't count on them. Inside bound cells, each bad
+// child is bound to a virtual child. If a virtual cluster owns more cells than there are healthy free cells, its last cells are
+// bound to bad cells.
 func (s *Scheduler) doom(ch *chain) {
 	cells := ch.badCells()
 	for level := ch.top(); level >= 0; level-- {
@@ -163,7 +165,7 @@ func (s *Scheduler) bindDoomed(v *vcell, p *pcell) {
 	s.bind(v, p)
 }
 
-// idleChild returns the last child that isn't bound, or nil if all children are bound.
+// idleChild returns the last unbound child, or nil.
 func (v *vcell) idleChild() *vcell {
 	for i := len(v.children) - 1; i >= 0; i-- {
 		if v.children[i].bound == nil {
@@ -192,7 +194,7 @@ func (s *Scheduler) doomRoots(ch *chain, level int, free []*pcell) {
 	}
 }
 
-// obtainable returns the number of cells of a level that are free or would be free after splitting larger cells.
+// obtainable returns the number of cells of a level that are free, or would be free after splitting larger cells.
 func (ch *chain) obtainable(level int) int {
 	n := 0
 	for l := ch.top(); l >= level; l-- {

@@ -2,7 +2,7 @@ package cell
 
 import "errors"
 
-// Level is one type in a hierarchy of cell types.
+// Level is a type in a hierarchy of cell types.
 type Level struct {
 	Type     string
 	Children int // number of children of each cell; 0 for the leaf
@@ -16,7 +16,7 @@ type Hierarchy struct {
 	levels map[string][]Level // cached results of Levels, by type
 }
 
-// maxLevels is more than any real hierarchy has. Only a type that contains itself exceeds it.
+// maxLevels is larger than any real hierarchy. Only a type that contains itself exceeds it.
 const maxLevels = 64
 
 var (
@@ -40,8 +40,8 @@ func (c Config) Hierarchy() *Hierarchy {
 	return h
 }
 
-// Levels returns the levels of a type, from the type itself to its leaf. Callers must not change the result. It fails if the type is unknown, or if a
-// type below it is malformed.
+// Levels returns the levels from a type to its leaf type. Callers must not change the result. It returns an error if the type
+// is unknown, or if a type below it is invalid.
 func (h *Hierarchy) Levels(name string) ([]Level, error) {
 	if l, ok := h.levels[name]; ok {
 		return l, nil

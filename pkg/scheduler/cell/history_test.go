@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// These tests check sharing safety by history. The guaranteed gangs of a virtual cluster start and end in two schedulers: alone on the hardware, and
-// in the shared cluster among the gangs of other virtual clusters. Each gang that is placed alone must also be placed in the shared cluster.
+// These tests check sharing safety by history. The guaranteed gangs of a virtual cluster start and end in two schedulers: alone
+// on the hardware, and in the shared cluster among the gangs of other virtual clusters. Each gang that is placed alone must
+// also be placed in the shared cluster.
 
 type history struct {
 	*world
@@ -31,7 +32,7 @@ func (h *history) note(format string, args ...any) {
 	}
 }
 
-// playHistory returns the first broken promise, and the number of gangs that were compared.
+// playHistory returns the first violation, and the number of compared gangs.
 func playHistory(data []byte, trace *strings.Builder) (placed int, err error) {
 	defer catch(&err)
 	if len(data) < headerBytes {
@@ -55,8 +56,8 @@ func playHistory(data []byte, trace *strings.Builder) (placed int, err error) {
 	return h.n, nil
 }
 
-// oneChain leaves only the cells of one chain to a virtual cluster, because the chain of a gang that doesn't request one depends on the gangs that
-// would be preempted.
+// oneChain leaves a virtual cluster only the cells of one chain. With several chains, the chosen chain would depend on the
+// gangs to preempt.
 func oneChain(v *VirtualCluster) {
 	var cells []Virtual
 	for _, cell := range v.Cells {
@@ -68,7 +69,7 @@ func oneChain(v *VirtualCluster) {
 	v.Cells = cells
 }
 
-// racked reports whether the virtual cluster of a history owns cells above the node level.
+// racked reports whether the virtual cluster owns cells above the node level.
 func racked(data []byte) bool {
 	c := newChoices(data[:headerBytes])
 	conf := makeCluster(c)
@@ -130,7 +131,7 @@ func (h *history) v1(c *choices, vc string, priority int) *Request {
 	return r
 }
 
-// start schedules a gang, ends the gang's victims at once, and makes the gang run.
+// start schedules a gang, ends its victims at once, and makes the gang run.
 func (h *history) start(s *Scheduler, r *Request) (*past, Decision) {
 	g := &past{request: r}
 	var d Decision

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Gangs returns all gangs in order of virtual cluster and name.
+// Gangs returns all gangs, sorted by virtual cluster and name.
 func (s *Scheduler) Gangs() []GangStatus {
 	s.claimExpected()
 	out := make([]GangStatus, 0, len(s.gangs))
@@ -31,7 +31,8 @@ func (s *Scheduler) Gang(vc, name string) (GangStatus, bool) {
 	return g.status(), true
 }
 
-// RequestOf returns the request for which a gang got or reserved its cells, or nil if the gang has no cells. Callers must not change the request.
+// RequestOf returns the request of a gang that has or has reserved cells. It returns nil if the gang has no cells. Callers must
+// not change the request.
 func (s *Scheduler) RequestOf(vc, name string) *Request {
 	s.claimExpected()
 	if g := s.gangs[gangKey{vc, name}]; g != nil {
@@ -40,10 +41,10 @@ func (s *Scheduler) RequestOf(vc, name string) *Request {
 	return nil
 }
 
-// ReservesGPUMachines reports whether gangs must not use their Request.Alternative.
+// ReservesGPUMachines reports whether gangs must not use Request.Alternative.
 func (s *Scheduler) ReservesGPUMachines() bool { return s.config.ReserveGPUMachines }
 
-// Brief returns the status of a gang without its places, pods and size. It takes the same time for gangs of all sizes.
+// Brief returns the status of a gang without its places, pods and size. Its run time doesn't depend on the size of the gang.
 func (s *Scheduler) Brief(vc, name string) (GangStatus, bool) {
 	s.claimExpected()
 	g := s.gangs[gangKey{vc, name}]
@@ -131,7 +132,8 @@ func (p *pcell) status() CellStatus {
 	return st
 }
 
-// shallow returns the status of a cell without its children and its virtual cell. Only a leaf has its state and priority.
+// shallow returns the status of a cell without its children and its virtual cell. It sets the state and the priority only for a
+// leaf.
 func (p *pcell) shallow() CellStatus {
 	ch := p.chain
 	st := CellStatus{CellType: ch.names[p.level], IsNodeLevel: p.level == ch.node, CellAddress: p.address, CellState: "Free", CellHealthiness: health(p.badCount), CellPriority: freePriority}
@@ -152,7 +154,7 @@ func (p *pcell) shallow() CellStatus {
 	return st
 }
 
-// effective returns the gang's current priority. It is Opportunistic if the gang runs without a guarantee.
+// effective returns the gang's current priority. It returns Opportunistic if the gang runs without a guarantee.
 func (g *gang) effective() int {
 	if g.opportunistic() {
 		return Opportunistic
@@ -167,7 +169,7 @@ func health(bad int) string {
 	return "Healthy"
 }
 
-// sumUp sets the state and the priority of a cell to the busiest state and the highest priority of its children.
+// sumUp sets a cell's state to the busiest state of its children, and its priority to their highest priority.
 func (st *CellStatus) sumUp() {
 	for i := range st.CellChildren {
 		c := &st.CellChildren[i]
@@ -182,7 +184,8 @@ func busy(state string) int {
 	return slices.Index([]string{"Free", "Reserved", "Reserving", "Used"}, state)
 }
 
-// Virtual returns the virtual cells of each virtual cluster. The physical cells that its opportunistic gangs use appear as additional cells.
+// Virtual returns the virtual cells of each virtual cluster. The physical cells of its opportunistic gangs are additional
+// entries.
 func (s *Scheduler) Virtual() map[string][]CellStatus {
 	s.settle()
 	out := map[string][]CellStatus{}
@@ -198,7 +201,7 @@ func (s *Scheduler) Virtual() map[string][]CellStatus {
 	return out
 }
 
-// all returns the spaces of a virtual cluster, with those of pinned cells last.
+// all returns the spaces of a virtual cluster. Spaces of pinned cells come last.
 func (v *vc) all() []*space {
 	out := slices.Clone(v.spaces)
 	var pins []string
@@ -212,7 +215,7 @@ func (v *vc) all() []*space {
 	return out
 }
 
-// inOrder returns the preassigned cells of the space in order of their addresses.
+// inOrder returns the preassigned cells of the space, sorted by address.
 func (sp *space) inOrder() []*vcell {
 	roots := slices.Clone(sp.roots)
 	slices.SortFunc(roots, func(a, b *vcell) int {
@@ -274,7 +277,7 @@ func (s *Scheduler) borrowed(v *vc) []CellStatus {
 	return out
 }
 
-// PreemptedBy reports whether the gang by has reserved cells that the other gang uses.
+// PreemptedBy reports whether one gang has reserved cells that another gang uses. by is the gang with the reservation.
 func (s *Scheduler) PreemptedBy(vc, gang, byVC, by string) bool {
 	v, g := s.gangs[gangKey{vc, gang}], s.gangs[gangKey{byVC, by}]
 	if v == nil || g == nil {

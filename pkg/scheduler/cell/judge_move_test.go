@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// judgeRejoin checks the place of a pod that joins a running gang. It must be the place of a slot in which the pod can run. Another place is right
-// only if no slot has such a place.
+// judgeRejoin checks the place of a pod that joins a running gang. It must be the place of a slot in which the pod can run.
+// Another place is correct only if no slot has such a place.
 func (w *world) judgeRejoin(p *wpod, d Decision, nodes Nodes) {
 	g, at := p.gang, d.Placement
 	if p.running {
@@ -39,7 +39,7 @@ func (w *world) judgeRejoin(p *wpod, d Decision, nodes Nodes) {
 	w.judgeNear(p, d, own)
 }
 
-// judgeNear checks that a pod that moves stays in the cells that contain the rest of its groups.
+// judgeNear checks that a moved pod stays in the cells that contain the rest of its groups.
 func (w *world) judgeNear(p *wpod, d Decision, own []*hwLeaf) {
 	for _, a := range p.request.Root.around(p.request.Set) {
 		level := own[0].chain.level(a.group.Within)
@@ -89,7 +89,8 @@ func (w *world) freePlace(p *wpod, nodes Nodes) int {
 	return -1
 }
 
-// judgeNoMove checks that a pod doesn't wait if its gang has a place for it. An opportunistic pod must not wait beside idle devices either.
+// judgeNoMove checks that a pod doesn't wait if its gang has a place for it. An opportunistic pod must not wait while devices
+// are idle either.
 func (w *world) judgeNoMove(p *wpod, d Decision, nodes Nodes) {
 	w.tally["waits to move"]++
 	sg, r := w.s.gangs[p.gang.key], p.request
@@ -115,7 +116,6 @@ func (w *world) judgeNoMove(p *wpod, d Decision, nodes Nodes) {
 	}
 }
 
-// changePlace records the new places of a gang.
 func (w *world) changePlace(g *wgang, place []PodPlacement) {
 	for i := range g.place {
 		for _, d := range g.place[i].Indices {
@@ -126,7 +126,7 @@ func (w *world) changePlace(g *wgang, place []PodPlacement) {
 	w.take(g)
 }
 
-// anyMoved reports whether the annotations of some running pods may not contain the present places of their gang's other pods.
+// anyMoved reports whether the annotations of running pods may contain outdated places of other pods.
 func (w *world) anyMoved() bool {
 	return slices.ContainsFunc(w.gangs, func(g *wgang) bool {
 		return g.running > 0 && (w.s.gangs[g.key].moves > 0 || slices.ContainsFunc(g.place, isOpen) ||
@@ -136,7 +136,7 @@ func (w *world) anyMoved() bool {
 
 func isOpen(at PodPlacement) bool { return at.isOpen() }
 
-// ownPlace returns a placement that contains only the place of one pod.
+// ownPlace returns a placement with the place of only one pod.
 func ownPlace(at *Placement, slot int) *Placement {
 	out := at.clone()
 	for i := range out.Pods {
@@ -147,8 +147,8 @@ func ownPlace(at *Placement, slot int) *Placement {
 	return out
 }
 
-// believe records the places of slots without pods, which may have been lost or, if unsure is set, may be outdated. Running pods must be in the same
-// places as before. believe reports whether a place has changed.
+// believe records the places of slots without pods. These places may have been lost or, if unsure is set, may be outdated.
+// Running pods must be in the same places as before. believe reports whether a place has changed.
 func (w *world) believe(unsure bool) (changed bool) {
 	for _, g := range w.gangs {
 		sg := w.s.gangs[g.key]
@@ -185,7 +185,8 @@ func (w *world) believe(unsure bool) (changed bool) {
 	return changed
 }
 
-// newestWins checks that the place of a slot without a pod is open, or equals the place in the annotations of the pod that was bound last.
+// newestWins checks that the place of a slot without a pod is open, or equals the place in the annotations of the pod that was
+// bound last.
 func (w *world) newestWins(g *wgang, sg *gang) {
 	var newest *Placement
 	for _, p := range g.pods {

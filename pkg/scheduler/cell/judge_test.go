@@ -45,7 +45,7 @@ func (w *world) judge(p *wpod, d Decision, phase Phase, nodes Nodes) {
 	_ = phase
 }
 
-// wrong explains why no cluster with the configuration could meet a request. It returns "" if such a cluster could meet the request.
+// wrong explains why no cluster with the configuration could meet a request, or returns "".
 func (w *world) wrong(r *Request) string {
 	known := slices.ContainsFunc(w.conf.VirtualClusters, func(v VirtualCluster) bool { return v.Name == r.VirtualCluster })
 	switch {
@@ -226,8 +226,8 @@ func (w *world) judgeWithin(r *Request, g *Group, leaves [][]*hwLeaf) int {
 	return n
 }
 
-// judgeVictims checks that the victims are whole running gangs. These must be opportunistic gangs, or gangs of the same virtual cluster with a lower
-// priority.
+// judgeVictims checks that the victims are whole running gangs. They must be opportunistic, or gangs of the same virtual
+// cluster with a lower priority.
 func (w *world) judgeVictims(p *wpod, d Decision) {
 	r := p.request
 	if len(d.Victims) == 0 || r.Priority < 0 {
@@ -256,7 +256,6 @@ func (w *world) judgeVictims(p *wpod, d Decision) {
 	}
 }
 
-// judgeQuota checks that the GPUs of a user don't exceed the user's limit.
 func (w *world) judgeQuota(p *wpod, at *Placement) {
 	r := p.request
 	if r.Priority < 0 || w.inexact {

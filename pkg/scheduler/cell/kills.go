@@ -1,12 +1,12 @@
 package cell
 
-// killing is the set of gangs that a placement would evict so far.
+// killing is the set of gangs that a placement would evict.
 type killing struct {
 	stamp uint64
 	gangs []*gang
-	// byNumber means that all gangs count the same. Otherwise large gangs count more.
+	// byNumber counts all gangs equally. Otherwise large gangs count more.
 	byNumber bool
-	// counted means that the cost of a node was computed and is cached.
+	// counted means that a node's cost is cached.
 	counted bool
 }
 
@@ -20,7 +20,8 @@ func (k *killing) mark(g *gang) {
 	}
 }
 
-// forgetCosts drops the cached costs of the nodes on which a gang has leaves, because it has changed whether the gang must be evicted anyway.
+// forgetCosts drops the cached costs of a gang's nodes. It is called when a gang is added to or removed from the gangs to
+// evict.
 func (g *gang) forgetCosts() {
 	for i := range g.slots {
 		for _, p := range g.slots[i].leaves {
@@ -31,8 +32,8 @@ func (g *gang) forgetCosts() {
 	}
 }
 
-// cost returns the price of need leaves in a cell. It is 0 if enough leaves are idle or become free anyway. Otherwise it is the weight of the gangs
-// that must be evicted. Among equal weights, it is lowest for the youngest gangs.
+// cost returns the cost of need leaves in a cell. It is 0 if enough leaves are or become idle without additional evictions.
+// Otherwise it is the weight of the gangs that must be evicted. Among equal weights, it is lowest for the youngest gangs.
 func (k *killing) cost(p *pcell, need int) uint64 {
 	ch := p.chain
 	if p.level > ch.node {
@@ -50,7 +51,7 @@ func (k *killing) cost(p *pcell, need int) uint64 {
 	return m.cost
 }
 
-// costInside is like cost, but for a node or a cell inside a node.
+// costInside is like cost, for a node or a cell inside a node.
 func (k *killing) costInside(p *pcell, need int) uint64 {
 	ch := p.chain
 	n := p.upTo(ch.node)
@@ -67,8 +68,8 @@ type share struct {
 	n int
 }
 
-// fewest returns the weight of the gangs that must be evicted for the missing number of leaves. The gangs with the most leaves in the cell are
-// evicted first, and among these the youngest gang.
+// fewest returns the weight of the gangs that must be evicted for the missing leaves. Gangs with the most leaves in the cell
+// are evicted first. Among these, younger gangs come first.
 func (k *killing) fewest(leaves []*pcell, missing int) uint64 {
 	var store [16]share
 	killed, oldest := uint64(0), uint64(1<<32-1)
@@ -85,8 +86,8 @@ func (k *killing) fewest(leaves []*pcell, missing int) uint64 {
 	return killed<<32 | (1<<32 - 1 - oldest)
 }
 
-// choose calls die with each gang that must be evicted for the missing number of leaves, in addition to the gangs that are evicted anyway. It returns
-// false if the cell doesn't have enough leaves. parts is an empty buffer.
+// choose calls die for each additional gang that must be evicted for the missing leaves. It returns false if the cell has too
+// few leaves. parts is an empty buffer.
 func (k *killing) choose(leaves []*pcell, missing int, parts []share, die func(*gang)) bool {
 next:
 	for _, p := range leaves {
@@ -112,8 +113,8 @@ next:
 	return pickVictims(parts, missing, die)
 }
 
-// pickVictims calls die with each gang in parts that must be evicted for the missing number of leaves. It returns false if parts don't have enough
-// leaves.
+// pickVictims calls die for each gang in parts that must be evicted for the missing leaves. It returns false if parts have too
+// few leaves.
 func pickVictims(parts []share, missing int, die func(*gang)) bool {
 	total := 0
 	for i := range parts {
@@ -142,8 +143,8 @@ func pickVictims(parts []share, missing int, die func(*gang)) bool {
 	return true
 }
 
-// better reports whether gang g should be evicted before gang than. First comes a gang whose leaves alone are enough, then the gang with more leaves,
-// then the gang with the lower priority, then the younger gang.
+// better reports whether gang g should be evicted before gang than. A gang with enough leaves comes first, then the gang with
+// more leaves, then the gang with the lower priority, then the younger gang.
 func better(n, missing int, g *gang, thanN int, than *gang) bool {
 	if enough, thanEnough := n >= missing, thanN >= missing; enough != thanEnough {
 		return enough
@@ -156,8 +157,8 @@ func better(n, missing int, g *gang, thanN int, than *gang) bool {
 	return g.order > than.order
 }
 
-// weight returns the cost of evicting a gang, which is the square root of its number of nodes, rounded down. A gang that fills several nodes waits
-// long until it gets as many nodes again, so several small gangs are evicted before it.
+// weight returns the cost of evicting a gang: the square root of its number of nodes, rounded down. A gang on several nodes
+// waits long until enough nodes are free again. Several small gangs are therefore evicted before a large gang.
 func (k *killing) weight(g *gang) uint64 {
 	if k.byNumber {
 		return 1

@@ -1,6 +1,6 @@
 package cell
 
-// downgradable reports whether the gang continues without its guarantee if another gang needs its virtual cells.
+// downgradable reports whether the gang may lose its guarantee and continue when another gang needs its virtual cells.
 func (g *gang) downgradable() bool {
 	return g.request.LazyPreemption && !g.preempting && g.taken == 0
 }
@@ -14,7 +14,7 @@ func (sp *space) hasLazy(below int) bool {
 	return false
 }
 
-// mayTake reports whether the search may take the cells of gang g.
+// mayTake reports whether the search may use the cells of gang g.
 func (p *preemption) mayTake(g *gang) bool {
 	return g.priority < p.priority && (!p.lazy || g.downgradable())
 }

@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// The annotations of each pod contain either the places of its whole gang at the time when the pod was bound, or only the pod's own place. The pod's
-// own place is certain, because the pod runs there. Another pod may have moved since. Its place is only expected until the scheduler learns the
-// annotations of that pod itself, and yields to all certain places.
+// The annotations of a pod contain either the places of the whole gang when the pod was bound, or only the pod's own place. The
+// pod's own place is certain, because the pod runs there. Other pods may have moved since. Their places are only expected until
+// the scheduler reads their own annotations. Certain places have precedence over expected places.
 
-// expect returns a slot with an expected place. It gets its cells only after all running pods have their cells.
+// expect returns a slot with an expected place. Slots with certain places get their cells first.
 func expect(at *PodPlacement) slot {
 	return slot{at: *at, leaves: make([]*pcell, len(at.Indices)), expected: !at.isOpen()}
 }
 
-// learn updates a gang with the annotations of another pod of the gang, which gets slot i. own is the pod's index in at.
+// learn updates a gang with the annotations of another pod, which gets slot i. own is the pod's index in at.
 func (s *Scheduler) learn(g *gang, i int, at *Placement, own int) (lost []Downgrade, err error) {
 	if sl := &g.slots[i]; sl.expected || !sl.isAt(&at.Pods[own]) {
 		if lost, err = s.fill(g, i, &at.Pods[own], at.Chain); err != nil {
@@ -42,7 +42,7 @@ func (s *Scheduler) learn(g *gang, i int, at *Placement, own int) (lost []Downgr
 	return lost, nil
 }
 
-// fill sets the place of slot i to the place where its pod runs.
+// fill sets the place of slot i to its pod's actual place.
 func (s *Scheduler) fill(g *gang, i int, at *PodPlacement, chain string) ([]Downgrade, error) {
 	if r := g.request; at.Set >= 0 && at.Set < len(g.sets) && g.sets[at.Set].CellType == "" && g.sets[at.Set].Cells != len(at.Indices) {
 		return nil, fmt.Errorf("a pod of gang %s requests %d cells, but has %d on node %s", r.Gang, g.sets[at.Set].Cells, len(at.Indices), at.Node)
@@ -87,8 +87,8 @@ func (s *Scheduler) fill(g *gang, i int, at *PodPlacement, chain string) ([]Down
 	return lost, nil
 }
 
-// rechain moves a gang without leaves to the chain of the given leaves, because its present chain was only a guess. The reason explains why the gang
-// has no guarantee there.
+// rechain moves a gang without leaves to the chain of the given leaves, because its previous chain was only a guess. The reason
+// explains why the gang has no guarantee there.
 func (s *Scheduler) rechain(g *gang, leaves []*pcell) (reason string) {
 	first := slices.IndexFunc(leaves, func(p *pcell) bool { return p != nil })
 	if first < 0 || leaves[first].chain == g.chain || slices.ContainsFunc(g.slots, func(sl slot) bool { return slices.ContainsFunc(sl.leaves, g.uses) }) {
@@ -114,7 +114,7 @@ func (s *Scheduler) empty(g *gang, i int) {
 	g.keepFormer(i)
 }
 
-// claimExpected gives the expected slots their cells, or opens the slots. It begins with the oldest gang.
+// claimExpected assigns cells to the expected slots, oldest gang first. It opens slots whose cells are used.
 func (s *Scheduler) claimExpected() {
 	if len(s.expected) == 0 {
 		return
@@ -140,7 +140,7 @@ func (s *Scheduler) claimExpected() {
 	}
 }
 
-// claimPlace gives an expected slot its cells if no other gang uses them. It reports whether it did.
+// claimPlace assigns cells to an expected slot if no other gang uses them. It reports whether it did.
 func (s *Scheduler) claimPlace(g *gang, i int) bool {
 	sl := &g.slots[i]
 	sl.expected = false

@@ -2,8 +2,8 @@ package cell
 
 import "slices"
 
-// nodeRoots maps preassigned cells that are nodes. It maps all of them into the lowest cell that has enough free nodes, unless too many gangs would
-// have to be evicted there.
+// nodeRoots maps preassigned cells that are nodes. It maps all of them into the lowest cell with enough free nodes, unless this
+// requires too many evictions.
 func (m *mapper) nodeRoots(roots []*vcell) bool {
 	if len(roots) > 1 {
 		for level := m.node + 1; level <= m.top(); level++ {
@@ -21,13 +21,14 @@ func (m *mapper) nodeRoots(roots []*vcell) bool {
 	return true
 }
 
-// tooDear reports whether taking n nodes of one cell would evict gangs that weigh more than half of n, although n idle nodes exist elsewhere.
+// tooDear reports whether taking n nodes of one cell requires too many evictions. This is the case if the evicted gangs weigh
+// more than half of n, although n idle nodes exist elsewhere.
 func (m *mapper) tooDear(up *pcell, n int) bool {
 	return m.clean >= n && m.killsIn(up, n)*2 > uint64(n)
 }
 
-// upperFor returns the best cell of a level that has n free nodes. If some cells have n idle nodes, it prefers a cell that is already split, and
-// among these cells the fullest one. Otherwise it returns the cell in which the fewest gangs must be evicted.
+// upperFor returns the best cell of a level with n free nodes. Among cells with n idle nodes, it prefers split cells, and then
+// the fullest cell. Otherwise it returns the cell with the fewest evictions.
 func (m *mapper) upperFor(level, n int) *pcell {
 	var best *pcell
 	least := noCost
@@ -66,7 +67,7 @@ func (m *mapper) upperFor(level, n int) *pcell {
 	return best
 }
 
-// maxCrowded is the maximum number of cells above the node that are compared to find the cell with the fewest evictions.
+// maxCrowded is the maximum number of cells above the node level that are compared for the fewest evictions.
 const maxCrowded = 8
 
 func unsplit(p *pcell) int {
@@ -76,8 +77,8 @@ func unsplit(p *pcell) int {
 	return 1
 }
 
-// safeMany reports whether n nodes can be taken from p. After the first node has split a cell, the other nodes come from the free pieces of that
-// cell. So if p isn't split, only the first node can be impossible to take.
+// safeMany reports whether n nodes can be taken from p. The first node splits the cell. The other nodes come from the free
+// pieces of that cell, which is always safe.
 func (m *mapper) safeMany(p *pcell, n int) bool {
 	if m.claims == nil && p.split > 0 && p.level == m.node+1 {
 		return true // nodes are free there, and the lowest level with free cells is always safe
@@ -108,8 +109,8 @@ func (m *mapper) safeMany(p *pcell, n int) bool {
 	return left == 0
 }
 
-// fromUpper takes the nodes in one cell for which the fewest gangs must be evicted. If it fails, it undoes its changes. It may fail because safeMany
-// isn't exact above the rack.
+// fromUpper takes the nodes in one cell that require the fewest evictions. After a failure, it undoes its changes. It can fail
+// because safeMany isn't exact above the rack.
 func (m *mapper) fromUpper(roots []*vcell, up *pcell) bool {
 	per := int32(m.leaves[m.node])
 	back := m.save()
@@ -138,7 +139,6 @@ func (m *mapper) fromUpper(roots []*vcell, up *pcell) bool {
 	return true
 }
 
-// saved is the state of a mapping at some point.
 type saved struct {
 	claims         *claims
 	entered, kills int
@@ -152,7 +152,7 @@ func (m *mapper) save() saved {
 	return b
 }
 
-// restore returns to a saved state, and releases the cells in took, which were taken since.
+// restore returns to a saved state. It releases the cells in took, which were taken after the save.
 func (m *mapper) restore(b saved, took []*pcell) {
 	m.claims = b.claims
 	for _, p := range m.entered[b.entered:] {
@@ -179,9 +179,9 @@ func (p *pcell) unclaim(stamp uint64) {
 	}
 }
 
-// oneNode returns the node from which to take a cell of a level. It prefers an idle node of the fullest rack, then a node with enough idle leaves,
-// and then the node on which the fewest gangs must be evicted. If spares returns false, a gang that needs only a part of a node prefers a node with
-// enough idle leaves to an idle node. A node with bad leaves comes last.
+// oneNode returns a node with a cell of a level. It prefers an idle node of the fullest rack, then a node with enough idle
+// leaves, and then the node with the fewest evictions. If spares returns false, a gang for a part of a node prefers a node with
+// enough idle leaves. Nodes with bad leaves come last.
 func (m *mapper) oneNode(need, level int) *pcell {
 	if !m.spares(m.policy) && m.offered == nil && need < m.leaves[m.node] {
 		if n := m.roomyNode(need, level); n != nil {
@@ -220,10 +220,10 @@ func (m *mapper) oneNode(need, level int) *pcell {
 	return best
 }
 
-// maxKillCandidates is the maximum number of nodes that are compared to find the node with the fewest evictions.
+// maxKillCandidates is the maximum number of nodes that are compared for the fewest evictions.
 const maxKillCandidates = 128
 
-// damaged returns a node with some bad leaves but enough good leaves, or nil.
+// damaged returns a node with bad leaves that still has enough good leaves, or nil.
 func (m *mapper) damaged(need int) *pcell {
 	if m.bad == 0 {
 		return nil
@@ -236,7 +236,7 @@ func (m *mapper) damaged(need int) *pcell {
 	return nil
 }
 
-// safeAt is like safe, but for a cell of a level inside the free node n.
+// safeAt is like safe, for a cell of a level inside the free node n.
 func (m *mapper) safeAt(n *pcell, level int) bool {
 	if level == n.level {
 		return m.safe(n)
@@ -282,7 +282,7 @@ func (m *mapper) firstClean(lo, hi, level int) *pcell {
 	return nil
 }
 
-// roomyNode returns a node with opportunistic gangs that has enough idle leaves beside them, or nil.
+// roomyNode returns a node whose opportunistic gangs leave enough idle leaves, or nil.
 func (m *mapper) roomyNode(need, level int) *pcell {
 	var best *pcell
 	have := 0

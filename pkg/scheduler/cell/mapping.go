@@ -22,7 +22,8 @@ func newMapper(s *Scheduler, sp *space, offered Nodes) *mapper {
 	return &mapper{s: s, chain: sp.chain, policy: policy, stamp: s.stamp, offered: offered, kills: &killing{stamp: s.stamp, byNumber: policy.byNumber}}
 }
 
-// mapLeaves finds a physical leaf for each virtual leaf in slots. It returns false if there aren't enough free cells that are healthy and offered.
+// mapLeaves finds a physical leaf for each virtual leaf in slots. It returns false if there are too few free, healthy, offered
+// cells.
 func (s *Scheduler) mapLeaves(sp *space, slots []slot, offered Nodes) bool {
 	m := newMapper(s, sp, offered)
 	m.kills.gangs = s.killed[:0]
@@ -67,7 +68,7 @@ func (m *mapper) usable(node *pcell) bool {
 	return o.offered
 }
 
-// want counts a leaf as needed in all cells around it that aren't bound.
+// want counts a leaf as needed in all unbound cells around it.
 func (m *mapper) want(v *vcell) {
 	if v.bound != nil {
 		if u := v.bound.using; u != nil {
@@ -98,7 +99,7 @@ func (m *mapper) forget(slots []slot) {
 	}
 }
 
-// mapTrees maps the cells below bound parents first, and then the roots, beginning with the highest cells.
+// mapTrees first maps the cells below bound parents, and then the roots, highest cells first.
 func (m *mapper) mapTrees() bool {
 	if len(m.trees) > 1 {
 		slices.SortStableFunc(m.trees, func(a, b *vcell) int {
@@ -136,7 +137,7 @@ func (m *mapper) mapTrees() bool {
 	return true
 }
 
-// wantedBeside returns the number of trees from index i on that have the same parent.
+// wantedBeside returns the number of trees from index i that share a parent.
 func (m *mapper) wantedBeside(i int) int {
 	n := 0
 	for n < len(m.trees)-i && m.trees[i+n].parent == m.trees[i].parent {
@@ -145,7 +146,7 @@ func (m *mapper) wantedBeside(i int) int {
 	return n
 }
 
-// down maps v to p, and maps the wanted descendants of v to cells below p.
+// down maps v to p, and the wanted descendants of v to cells below p.
 func (m *mapper) down(v *vcell, p *pcell) bool {
 	if p.level == m.node && !m.usable(p) {
 		return false
@@ -174,7 +175,8 @@ func (m *mapper) down(v *vcell, p *pcell) bool {
 	return true
 }
 
-// allOf maps v to the unused cell p if all leaves of v are needed. It maps each cell below v to the cell at the same position below p.
+// allOf maps v to the unused cell p if all leaves of v are needed. Each cell below v is mapped to the cell at the same position
+// below p.
 func (m *mapper) allOf(v *vcell, p *pcell) bool {
 	leaves := m.cells[0][p.lo:p.hi]
 	for i, w := range v.space.leaves[v.lo:v.hi] {
@@ -190,8 +192,8 @@ func (m *mapper) allOf(v *vcell, p *pcell) bool {
 	return true
 }
 
-// doom marks the gangs that must be evicted for n leaves of a cell at the lowest level above the leaves. It chooses these gangs together, because a
-// choice for each leaf would evict several small gangs although one gang is enough.
+// doom marks the gangs that must be evicted for n leaves of a cell at the lowest level above the leaves. It chooses the gangs
+// for all leaves together. Separate choices could evict several small gangs where one gang is enough.
 func (m *mapper) doom(p *pcell, n int) {
 	var room [16]*pcell
 	leaves := room[:0]
@@ -207,7 +209,7 @@ func (m *mapper) doom(p *pcell, n int) {
 	m.kills.choose(leaves, n, store[:0], m.kills.mark)
 }
 
-// child maps v to the child of p in which the fewest gangs must be evicted. Among equal children, it takes the child with the fewest used leaves.
+// child maps v to the child of p with the fewest evictions, and among such children to the child with the fewest used leaves.
 func (m *mapper) child(v *vcell, p *pcell) bool {
 	all := v.parent.need == int(p.hi-p.lo) && p.badCount == 0 // each child is needed as a whole, so all choices are equal
 	for range p.children {
@@ -244,7 +246,7 @@ func (m *mapper) childCost(v *vcell, c *pcell) uint64 {
 	return m.kills.cost(c, v.need)<<8 | uint64(min(255, c.badCount*4+m.occupied(c)))
 }
 
-// idleLeaves returns the number of leaves in a cell that no gang uses.
+// idleLeaves returns the number of unused leaves in a cell.
 func (m *mapper) idleLeaves(p *pcell) int {
 	if p.level > m.node {
 		return int(m.view.upper[p.level-m.node-1][p.index].free)
@@ -274,7 +276,7 @@ func (m *mapper) countIn(p *pcell, n int, clean bool) int {
 	return n
 }
 
-// open reports whether a node is offered, and this mapping has claimed neither the node nor a cell in it.
+// open reports whether a node is offered and unclaimed, including the cells inside the node.
 func (m *mapper) open(n *pcell) bool {
 	return n.inside != m.stamp && !m.claimed(n) && m.usable(n)
 }
@@ -289,7 +291,7 @@ func (m *mapper) claimed(p *pcell) bool {
 	return false
 }
 
-// from returns the level of the largest free cell around p. This cell has to be split to take p.
+// from returns the level of the largest free cell around p. Taking p splits this cell.
 func (m *mapper) from(p *pcell) int {
 	for p.parent != nil && p.parent.split == 0 && p.parent.inside != m.stamp {
 		p = p.parent
@@ -306,7 +308,7 @@ func (m *mapper) safe(p *pcell) bool {
 	return m.feasible(p.level, from, m.claims)
 }
 
-// lowest returns the lowest level, from the given level up, that has a free cell. It returns -1 if there is no such level.
+// lowest returns the lowest level with a free cell, from the given level up, or -1.
 func (m *mapper) lowest(level int) int {
 	for ; level < len(m.free); level++ {
 		if m.free[level] > 0 {
@@ -316,7 +318,7 @@ func (m *mapper) lowest(level int) int {
 	return -1
 }
 
-// root maps the whole preassigned cell v to p, and counts p as taken.
+// root maps the preassigned cell v to p, and counts p as taken.
 func (m *mapper) root(v *vcell, p *pcell) bool {
 	if !m.down(v, p) {
 		return false
@@ -339,8 +341,8 @@ func (m *mapper) root(v *vcell, p *pcell) bool {
 	return true
 }
 
-// upperRoot maps a preassigned cell whose level is above the node level to a physical cell. It prefers the cell with the most idle nodes among the wanted nodes, and then the cell with
-// the fewest opportunistic gangs.
+// upperRoot maps a preassigned cell above the node level to a physical cell. It prefers the cell with the most idle nodes among
+// the wanted nodes, and then the cell with the fewest opportunistic gangs.
 func (m *mapper) upperRoot(v *vcell) bool {
 	want := (v.need + m.leaves[m.node] - 1) / m.leaves[m.node]
 	for range 8 {
@@ -366,8 +368,7 @@ func (m *mapper) upperRoot(v *vcell) bool {
 	return false
 }
 
-// smallRoot maps a preassigned cell below the node level. If possible, it takes a part of a node that is already split, and otherwise a part of a
-// free node.
+// smallRoot maps a preassigned cell below the node level. It prefers a part of a split node to a part of a free node.
 func (m *mapper) smallRoot(v *vcell) bool {
 	var best *pcell
 	least := noCost
@@ -400,8 +401,8 @@ func (m *mapper) smallRoot(v *vcell) bool {
 	return best != nil && m.root(v, best)
 }
 
-// pieces calls show with the cells of a level that can be taken from the free cell p. If this mapping has already taken a part of p, these are all
-// cells of that level, and otherwise only the best cell.
+// pieces calls show with the cells of a level that can be taken from the free cell p. If this mapping has already taken a part
+// of p, it shows all cells of that level. Otherwise it shows only the best cell.
 func (m *mapper) pieces(p *pcell, level, need int, show func(*pcell)) {
 	switch {
 	case p.claim == m.stamp:

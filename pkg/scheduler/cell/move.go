@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A running gang keeps the places of its pods. A pod that is created again gets the place of its slot again, unless it can't or may not run there. In
-// this case only this slot moves, and the other slots keep their places.
+// The pods of a running gang keep their places. A recreated pod gets the place of its slot again, unless it can't or may not
+// run there. In that case, only this slot moves.
 
 // move is the new place of one slot of a running gang.
 type move struct {
@@ -37,7 +37,7 @@ func (s *Scheduler) rejoin(g *gang, i int, r *Request, suggested Nodes) Decision
 	return Decision{Result: Bind, Node: to.at.Node, Indices: to.at.Indices, Chain: at.Chain, Placement: &at, Slot: i}
 }
 
-// unfit explains why a pod can't run in the place of a slot. It returns "" if the pod can run there.
+// unfit explains why a pod can't run in the place of a slot, or returns "".
 func (sl *slot) unfit(suggested Nodes) string {
 	switch {
 	case sl.open():
@@ -56,7 +56,6 @@ func (sl *slot) unfit(suggested Nodes) string {
 	return ""
 }
 
-// applyMove applies a move. at becomes the gang's placement.
 func (s *Scheduler) applyMove(at *Placement) {
 	g, m := at.plan.gang, at.plan.move
 	at.plan = nil
@@ -74,7 +73,7 @@ func (s *Scheduler) applyMove(at *Placement) {
 	s.changed()
 }
 
-// keepFormer updates the placement from before the gang's downgrade to the present place of slot i.
+// keepFormer sets the place of slot i in the placement from before the gang's downgrade.
 func (g *gang) keepFormer(i int) {
 	if g.former == nil {
 		return
@@ -86,7 +85,6 @@ func (g *gang) keepFormer(i int) {
 	g.former = &former
 }
 
-// vacate releases the cells of a slot. occupy takes them.
 func (s *Scheduler) vacate(g *gang, i int) {
 	sl := &g.slots[i]
 	for k, p := range sl.leaves {
@@ -109,10 +107,10 @@ func (s *Scheduler) occupy(g *gang, i int) {
 	}
 }
 
-// lift releases the cells of a slot during a search. The returned function undoes that.
+// lift releases the cells of a slot during a search. The returned function undoes the change.
 func (s *Scheduler) lift(g *gang, i int) (undo func()) {
 	epoch := s.epoch
-	// Other virtual cells may be bound to bad cells while the slot's cells are free.
+	// While the slot's cells are free, other virtual cells may be bound to bad cells.
 	again := func() {
 		s.settleLater()
 		s.settle()
@@ -128,10 +126,11 @@ func (s *Scheduler) lift(g *gang, i int) (undo func()) {
 	}
 }
 
-// findMove searches for another place for a slot. The new place consists of idle cells in the gang's own chain and, if the gang has its guarantee, in
-// its virtual cluster. It is as near as possible to the gang's other pods. If findMove finds no place, the reason explains why.
+// findMove searches for a new place for a slot, as near as possible to the gang's other pods. The place consists of idle cells
+// in the gang's chain. If the gang has its guarantee, the cells are in its virtual cluster. Without a place, the result
+// contains a reason.
 //
-// It doesn't evict other gangs, because only gangs without running pods can have reservations.
+// findMove doesn't evict other gangs, because only gangs without running pods can have reservations.
 func (s *Scheduler) findMove(g *gang, i int, r *Request, suggested Nodes) (*slot, string) {
 	if r.PinnedCell == "" && !g.chain.cpu && !g.chain.offers(r.LeafType) {
 		return nil, fmt.Sprintf("its gang is now in the chain %s, which has no %ss", g.chain.names[g.chain.top()], r.LeafType)
@@ -151,7 +150,6 @@ func (s *Scheduler) findMove(g *gang, i int, r *Request, suggested Nodes) (*slot
 	return to, ""
 }
 
-// forOne returns a request for only the pod of slot i.
 func (g *gang) forOne(i int, r *Request) *Request {
 	set := g.slots[i].at.Set
 	if set < 0 || set >= len(g.sets) {
@@ -169,13 +167,13 @@ func (g *gang) forOne(i int, r *Request) *Request {
 	return &one
 }
 
-// around is a group around a set that has to be in one cell. Its sets have the indices from lo to hi.
+// around is a group that must be in one cell. Its sets have the indices from lo to hi.
 type around struct {
 	group  *Group
 	lo, hi int
 }
 
-// around returns the groups around a set that have to be in one cell, beginning with the outermost group.
+// around returns the groups around a set that must be in one cell, outermost group first.
 func (g *Group) around(set int) []around {
 	var out []around
 	next := 0
@@ -195,7 +193,7 @@ func (g *Group) around(set int) []around {
 	return out
 }
 
-// limit returns the cell that must contain a slot because of the slot's groups. It returns nil if the slot may be anywhere.
+// limit returns the cell that must contain a slot because of the slot's groups, or nil if the slot may be anywhere.
 func (g *gang) limit(i int, r *Request) *pcell {
 	var out *pcell
 	for _, a := range r.Root.around(g.slots[i].at.Set) {
@@ -210,8 +208,8 @@ func (g *gang) limit(i int, r *Request) *pcell {
 	return out
 }
 
-// common returns the cell of a level that contains all slots of some sets, except the slot but. It returns nil if there is no such cell, or if there
-// are no such slots.
+// common returns the cell of a level that contains all slots of some sets, except the slot but. It returns nil if no such cell
+// or no such slot exists.
 func (g *gang) common(but, lo, hi, level int) *pcell {
 	var out *pcell
 	for i := range g.slots {

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// only returns a set of nodes.
 func only(nodes ...string) Nodes {
 	o := offered{}
 	for _, n := range nodes {
@@ -30,7 +29,7 @@ func rackOf(racks, nodes int, vcs ...VirtualCluster) Config {
 	return c
 }
 
-// comeBack schedules a pod that may run only on the given nodes, and allocates the place that it gets.
+// comeBack schedules and allocates a pod that may run only on the given nodes.
 func comeBack(t *testing.T, s *Scheduler, pod PodID, r *Request, nodes Nodes) Decision {
 	t.Helper()
 	own := *r
@@ -46,7 +45,6 @@ func comeBack(t *testing.T, s *Scheduler, pod PodID, r *Request, nodes Nodes) De
 	return d
 }
 
-// placesOf returns the nodes of a gang's slots.
 func placesOf(s *Scheduler, vc, name string) []string {
 	var out []string
 	for _, at := range s.gangs[gangKey{vc, name}].placement.Pods {
@@ -148,7 +146,7 @@ func TestAPodThatComesBackGetsItsPlaceOrAnotherOne(t *testing.T) {
 	}
 }
 
-// within returns a request for a gang that has to be in one cell of a type.
+// within returns a request for a gang that must be in one cell of a type.
 func within(level string, r *Request) *Request {
 	r.Root.Within = level
 	return r

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// mover searches for a place for one slot of a running gang. The former cells of the slot are free during the search.
+// mover searches for a place for one slot of a running gang. During the search, the former cells of the slot are free.
 type mover struct {
 	s       *Scheduler
 	gang    *gang
@@ -14,14 +14,14 @@ type mover struct {
 	target
 	offered Nodes
 	limit   *pcell // nil means anywhere
-	// crowded means that there would be a place if other gangs were evicted.
+	// crowded means that a place would be available after evicting other gangs.
 	crowded bool
 }
 
-// maxMoves is the maximum number of nodes that are excluded because other gangs would have to be evicted there.
+// maxMoves is the maximum number of nodes that are excluded because a place there requires evictions.
 const maxMoves = 8
 
-// find tries first the nodes of the gang's other pods, then the nodes next to them, and so on.
+// find tries the nodes of the gang's other pods first, then nodes in larger cells around them.
 func (m *mover) find() *slot {
 	nodes := m.roomy()
 	tried := 0
@@ -38,7 +38,7 @@ func (m *mover) find() *slot {
 	return nil
 }
 
-// roomy returns the nodes that have enough idle leaves for the pod and on which the pod may run.
+// roomy returns the nodes with enough idle leaves on which the pod may run.
 func (m *mover) roomy() []*pcell {
 	var out []*pcell
 	for i, c := range m.chain.cells[m.chain.node] {
@@ -54,7 +54,7 @@ func (m *mover) roomy() []*pcell {
 	return out
 }
 
-// withoutLower counts the leaves of a node that would be idle without the gangs that a new gang with the gang's priority could evict.
+// withoutLower counts the leaves of a node that would be idle without the gangs that a new gang of this priority could evict.
 func (m *mover) withoutLower(c *pcell) int {
 	n := 0
 	for _, p := range m.chain.cells[0][c.lo:c.hi] {
@@ -74,7 +74,7 @@ func (p *pcell) touches(o *pcell) bool {
 	return o.upTo(p.level) == p
 }
 
-// near returns the nodes that share a cell of a level with another pod of the gang. If the level is above the top, it returns all nodes.
+// near returns the nodes that share a cell of a level with another pod of the gang. Above the top level, it returns all nodes.
 func (m *mover) near(nodes []*pcell, level int) []*pcell {
 	if level > m.chain.top() {
 		return nodes
@@ -123,7 +123,8 @@ func (m *mover) among(nodes []*pcell) *slot {
 	return nil
 }
 
-// inLimit reports whether a place is within the limit. confine already ensures that, unless the virtual cluster owns the limit in pieces.
+// inLimit reports whether a place is within the limit. confine already ensures that, unless the virtual cluster owns only parts
+// of the limit.
 func (m *mover) inLimit(to *slot) bool {
 	return m.limit == nil || !slices.ContainsFunc(to.leaves, func(p *pcell) bool { return p.upTo(m.limit.level) != m.limit })
 }
@@ -144,8 +145,8 @@ type nodeNames map[string]bool
 // Has implements Nodes.
 func (n nodeNames) Has(name string) bool { return n[name] }
 
-// blockUnreachable excludes virtual nodes from the search if they can't be bound to any allowed node. For nodes in a bound cell, that is certain. For
-// other nodes, it depends on their size.
+// blockUnreachable excludes virtual nodes that can't be bound to an allowed node. The result is exact for nodes in a bound
+// cell. For other nodes, it depends on their size.
 func (m *mover) blockUnreachable(allowed map[*pcell]bool) []int32 {
 	if m.space == nil {
 		return nil
@@ -176,7 +177,7 @@ func (m *mover) blockUnreachable(allowed map[*pcell]bool) []int32 {
 	return out
 }
 
-// reaches reports whether a virtual node is bound to an allowed node, or could be bound to one.
+// reaches reports whether a virtual node is or could be bound to an allowed node.
 func (m *mover) reaches(n *viewNode, allowed, inside map[*pcell]bool, free []bool) bool {
 	v := m.space.leaves[n.lo]
 	for v.level < int(n.top) {
@@ -193,7 +194,7 @@ func (m *mover) reaches(n *viewNode, allowed, inside map[*pcell]bool, free []boo
 	return free[v.level]
 }
 
-// confine hides the leaves outside the limit if the limit is smaller than a node. The returned function shows them again.
+// confine hides the leaves outside the limit if the limit is smaller than a node. The returned function undoes the change.
 func (m *mover) confine() (undo func()) {
 	if m.limit == nil || m.limit.level >= m.chain.node || m.space != nil && m.limit.bound == nil {
 		return func() {}

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// written holds the placement that the annotations of a pod contain.
+// written is the placement in the annotations of a pod.
 type written struct {
 	pod  PodID
 	at   *Placement
@@ -20,7 +20,7 @@ func writtenOf(s *Scheduler, pod PodID) written {
 	return written{pod, at.gang.placement.clone(), at.slot}
 }
 
-// rebuilt returns a scheduler that gets only the written placements.
+// rebuilt returns a scheduler that is built only from written placements.
 func rebuilt(t *testing.T, s *Scheduler, r map[PodID]*Request, list ...written) *Scheduler {
 	t.Helper()
 	n := freshScheduler(t, s.config)
@@ -33,7 +33,6 @@ func rebuilt(t *testing.T, s *Scheduler, r map[PodID]*Request, list ...written) 
 	return n
 }
 
-// permutations calls f with the list in all possible orders.
 func permutations[T any](list []T, f func([]T)) {
 	if len(list) < 2 {
 		f(list)
@@ -99,7 +98,6 @@ func TestAnOldWordOnAPlaceYieldsToWhoRunsThere(t *testing.T) {
 	})
 }
 
-// alone returns a placement that contains only the pod's own place.
 func alone(w written) written { return written{w.pod, ownPlace(w.at, w.slot), w.slot} }
 
 func TestPodsThatKnowTheirOwnPlacesMakeTheirGang(t *testing.T) {

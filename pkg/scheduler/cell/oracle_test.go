@@ -2,9 +2,9 @@ package cell
 
 import "slices"
 
-// oracle checks independently that the guaranteed gangs of all virtual clusters are in cells that their virtual clusters own. Virtual and physical
-// cells must match one to one on every level, preassigned cells must not overlap, and the remaining cells must be enough for the cells that virtual
-// clusters own but don't use.
+// oracle checks independently that guaranteed gangs are in cells that their virtual clusters own. Virtual and physical cells
+// must match one to one on every level, and preassigned cells must not overlap. The remaining cells must be enough for the
+// unused cells of virtual clusters.
 type oracle struct {
 	hw     *hardware
 	stamp  int
@@ -22,7 +22,7 @@ func newOracle(hw *hardware) oracle {
 	return oracle{hw: hw, phys: make([]mark, hw.vcells), virt: make([]mark, hw.cells), root: make([]mark, hw.cells), inside: make([]mark, hw.cells), usedBy: make([]mark, hw.vcells)}
 }
 
-// pair records that two cells belong together. It returns false if one of them already belongs to another cell.
+// pair records that two cells match. It returns false if one of them already matches a different cell.
 func pair(marks []mark, stamp, i, value int) bool {
 	if m := &marks[i]; m.stamp != stamp {
 		*m = mark{stamp, value}
@@ -115,7 +115,6 @@ func (w *world) ownership() {
 	w.enough()
 }
 
-// owns checks one leaf of a guaranteed gang.
 func (w *world) owns(g *wgang, leaf *hwLeaf, address, preassigned string) {
 	o := &w.oracle
 	v := w.hw.vleaf[address]
@@ -167,7 +166,7 @@ func (w *world) disjoint() {
 	}
 }
 
-// enough checks that the free cells, split from the top as necessary, are enough for the preassigned cells without a physical cell.
+// enough checks that the free cells, split as necessary, are enough for the preassigned cells without a physical cell.
 func (w *world) enough() {
 	o := &w.oracle
 	for _, ch := range w.hw.chains {
@@ -198,7 +197,6 @@ func (w *world) enough() {
 	}
 }
 
-// count counts the largest free cells in p by level.
 func (o *oracle) count(p hwCell, free []int) {
 	if o.root[p.id()].stamp == o.stamp {
 		return

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// packer searches all ways to pack a gang into idle cells. It is a slow and simple check of the scheduler's result.
+// packer tries all ways to pack a gang into idle cells. It is a slow and simple check of the scheduler's result.
 type packer struct {
 	ch     *hwChain
 	roots  []*box
@@ -17,7 +17,6 @@ type packer struct {
 	budget int
 }
 
-// box is a cell with the cells inside it.
 type box struct {
 	level int
 	kids  []*box
@@ -25,7 +24,7 @@ type box struct {
 	marks string // the numbers of the scopes that it is in use for
 }
 
-// packOp is one step: enter a cell of a level, take a free cell of a level inside it, or leave it.
+// packOp is one operation: enter a cell of a level, take a free cell of a level inside the cell, or leave the cell.
 type packOp struct {
 	kind  rune // 'e' enters, 't' takes, 'l' leaves
 	level int
@@ -41,7 +40,7 @@ func newBox(ch *hwChain, level int) *box {
 	return b
 }
 
-// sign writes a text that is equal for cells that differ only in the order of their children.
+// sign writes the same text for cells that differ only in the order of their children.
 func (b *box) sign(out *strings.Builder) {
 	out.WriteString(b.marks)
 	switch {
@@ -69,12 +68,11 @@ func (b *box) text() string {
 	return out.String()
 }
 
-// free reports whether no part of the cell is used.
 func (b *box) free() bool {
 	return !b.used && !slices.ContainsFunc(b.kids, func(k *box) bool { return !k.free() })
 }
 
-// program turns a gang into operations. It returns false if the chain doesn't have one of the gang's cell types.
+// program converts a gang to operations. It returns false if the chain doesn't contain one of the gang's cell types.
 func (p *packer) program(g *Group) bool {
 	if g.Within != "" {
 		level := p.ch.level(g.Within)
@@ -110,8 +108,8 @@ func (p *packer) program(g *Group) bool {
 	return true
 }
 
-// fits reports whether the operations from index at on can succeed. It enters a cell below the wanted level only if the cell is a root, or the scope
-// itself.
+// fits reports whether the operations from index at can succeed. It enters a cell below the wanted level only if the cell is a
+// root or the scope.
 func (p *packer) fits(at int, scopes []*box) bool {
 	if at == len(p.ops) {
 		return true
@@ -165,7 +163,7 @@ func (p *packer) fits(at int, scopes []*box) bool {
 	return ok
 }
 
-// each calls try with the cells of a level in a scope. Of equal siblings, it tries only one.
+// each calls try with the cells of a level in a scope. It tries only one of several equal siblings.
 func (p *packer) each(cells []*box, level int, orLower bool, try func(*box) bool) bool {
 	seen := map[string]bool{}
 	for _, b := range cells {

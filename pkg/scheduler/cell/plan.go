@@ -2,7 +2,7 @@ package cell
 
 import "slices"
 
-// plan is a placement that was found but isn't applied yet.
+// plan is a placement that isn't applied yet.
 type plan struct {
 	epoch   uint64
 	gang    *gang
@@ -12,7 +12,7 @@ type plan struct {
 	move    *move   // for a running gang; nil for a new gang
 }
 
-// newGang returns a new gang for the spots in the target's view. If the view is physical, the gang gets its leaves at once.
+// newGang returns a new gang for the spots in the target's view. In a physical view, the gang gets its leaves at once.
 func (s *Scheduler) newGang(t target, r *Request, spots []spot) *gang {
 	g := &gang{key: gangKey{r.VirtualCluster, r.Gang}, request: r, sets: r.Sets(), priority: r.Priority, space: t.space, chain: t.chain, order: s.order + 1}
 	g.slots = make([]slot, len(spots))
@@ -49,7 +49,8 @@ func (s *Scheduler) newGang(t target, r *Request, spots []spot) *gang {
 	return g
 }
 
-// finish completes a mapped gang, and returns its plan. It sets the addresses in order of devices, the victims, and the written placement.
+// finish completes a mapped gang and returns its plan. It sets the addresses in order of devices, the victims, and the written
+// placement.
 func (s *Scheduler) finish(g *gang, demoted []*gang) *plan {
 	p := &plan{epoch: s.epoch, gang: g, demoted: demoted}
 	s.stamp++
@@ -90,7 +91,7 @@ func (g *gang) leafCount() int {
 	return n
 }
 
-// sortByDevice sorts the physical leaves by device, and moves the virtual leaves along with them.
+// sortByDevice sorts the physical leaves by device, and keeps the virtual leaves in the same order.
 func (sl *slot) sortByDevice() {
 	for i := 1; i < len(sl.leaves); i++ {
 		for k := i; k > 0 && sl.leaves[k].device < sl.leaves[k-1].device; k-- {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// policies returns a configuration of nodes with 8 GPUs each. The virtual cluster owner owns all nodes except two, and patient and eager own one
-// each.
+// policies returns a configuration of nodes with 8 GPUs each. The virtual cluster owner owns all nodes except two. patient and
+// eager own one node each.
 func policies(nodes int) Config {
 	c := Config{Types: []Type{{"NODE", "GPU", 8, true}}, VirtualClusters: []VirtualCluster{
 		{Name: "owner", Cells: []Virtual{{"NODE", nodes - 2}}},
@@ -22,7 +22,7 @@ func policies(nodes int) Config {
 	return c
 }
 
-// preempt runs a guaranteed gang of owner that needs others to end, and returns its victims.
+// preempt runs a guaranteed gang of owner that must preempt other gangs, and returns its victims.
 func preempt(t *testing.T, s *Scheduler, r *Request) []Victim {
 	t.Helper()
 	d := s.Schedule(PodID(r.Gang+"a"), r, Preempting, nil)

@@ -2,8 +2,8 @@ package cell
 
 import "slices"
 
-// preemption is one search inside a virtual cluster for gangs of lower priority whose cells a guaranteed gang may take. It chooses as few gangs as
-// possible, and among equal numbers the youngest gangs.
+// preemption is a search in a virtual cluster for gangs of lower priority that a guaranteed gang may preempt. It chooses as few
+// gangs as possible, and among equal numbers the youngest gangs.
 type preemption struct {
 	killing
 	*space
@@ -13,7 +13,7 @@ type preemption struct {
 	clock    *uint64 // the stamp that was used last
 }
 
-// tryPreempt searches for a place by taking cells of gangs with lower priorities in the same virtual cluster.
+// tryPreempt searches for a place on the cells of gangs with lower priorities in the same virtual cluster.
 func (s *Scheduler) tryPreempt(t target, r *Request, suggested Nodes) *plan {
 	sp := t.space
 	lower := 0
@@ -38,7 +38,7 @@ func (s *Scheduler) tryPreempt(t target, r *Request, suggested Nodes) *plan {
 		if best == nil || len(best.victims) == 0 || !sp.hasLazy(r.Priority) {
 			return best
 		}
-		// If some gangs accept a downgrade, taking only their cells may be enough, and fewer gangs have to be evicted.
+		// Preempting only gangs that accept a downgrade may require fewer evictions.
 		if p, _ := s.preemptSome(t, r, suggested, true); p != nil && len(p.victims) < len(best.victims) {
 			return p
 		}
@@ -47,9 +47,9 @@ func (s *Scheduler) tryPreempt(t target, r *Request, suggested Nodes) *plan {
 	return nil
 }
 
-// blockUnbound excludes unbound virtual nodes from the search. Using such nodes evicts no gangs, so the search prefers them, even if there is no
-// hardware for them. The first try excludes one of the chosen nodes. The next tries exclude half of the chosen nodes, because there may be hardware
-// for other nodes by then. The last tries exclude all unbound nodes.
+// blockUnbound excludes unbound virtual nodes from the search. The search prefers such nodes because they require no evictions,
+// even if no hardware is available for them. The first try excludes one chosen node. The next tries exclude half of the chosen
+// nodes, because hardware for the other nodes may exist. The last tries exclude all unbound nodes.
 func (sp *space) blockUnbound(spots []spot, try int) (out []int32) {
 	var chosen []int32
 	add := func(node int32) {
@@ -83,8 +83,8 @@ func (sp *space) blockUnbound(spots []spot, try int) (out []int32) {
 	return out
 }
 
-// preemptSome takes the cells of gangs with lower priorities. If lazy is set, it takes only the cells of gangs that accept a downgrade. spots are the
-// chosen places.
+// preemptSome takes the cells of gangs with lower priorities. If lazy is set, it takes only the cells of gangs that accept a
+// downgrade. spots are the chosen places.
 func (s *Scheduler) preemptSome(t target, r *Request, suggested Nodes, lazy bool) (best *plan, spots []spot) {
 	s.stamp++
 	p := &preemption{killing{stamp: s.stamp}, t.space, t.shape, r.Priority, lazy, &s.stamp}
@@ -95,8 +95,8 @@ func (s *Scheduler) preemptSome(t target, r *Request, suggested Nodes, lazy bool
 	return s.preemptFor(t, s.newGang(t, r, spots), suggested), spots
 }
 
-// preemptFor maps a gang whose virtual leaves are partly in use. It first downgrades the owners that accept a downgrade, so that the virtual cells
-// can be mapped to other physical cells.
+// preemptFor maps a gang whose virtual leaves are partly in use. It first downgrades the owners that accept a downgrade. The
+// virtual cells can then be mapped to other physical cells.
 func (s *Scheduler) preemptFor(t target, g *gang, suggested Nodes) *plan {
 	epoch := s.epoch
 	var demoted []*gang
@@ -135,7 +135,6 @@ func (p *preemption) choose() ([]spot, bool) {
 	return p.removeUntilFits()
 }
 
-// placeWithout places the shape as if the given gangs didn't exist.
 func (p *preemption) placeWithout(gangs []*gang) ([]spot, bool) {
 	freed := make([]*vcell, 0, len(gangs))
 	for _, g := range gangs {
@@ -153,7 +152,7 @@ func (p *preemption) placeWithout(gangs []*gang) ([]spot, bool) {
 	return spots, ok
 }
 
-// fewestGangs marks the gangs whose eviction makes room for a request without groups. It reports whether it found such gangs.
+// fewestGangs marks gangs to evict for a request without groups. It reports whether it found such gangs.
 func (p *preemption) fewestGangs() bool {
 	if p.total <= p.view.leaves[p.view.node] && p.onNode() {
 		return true
@@ -169,8 +168,7 @@ func (p *preemption) fewestGangs() bool {
 	return p.inScope(p.view.all())
 }
 
-// onNode marks the gangs that must be evicted so that all pods fit on one node. It chooses the node, and the cell in this node, for which the fewest
-// gangs must be evicted.
+// onNode marks gangs to evict so that all pods fit on one node. It chooses the cell with the fewest evictions.
 func (p *preemption) onNode() bool {
 	best, least := (*victims)(nil), noCost
 	for i := range p.view.nodes {
@@ -206,7 +204,7 @@ func (p *preemption) onNode() bool {
 	return true
 }
 
-// inUpper does the same for a cell of a level above the node.
+// inUpper marks gangs to evict so that all pods fit into a cell of a level above the node.
 func (p *preemption) inUpper(level int) bool {
 	var best []*gang
 	least := noCost
@@ -227,7 +225,7 @@ func (p *preemption) inUpper(level int) bool {
 	return true
 }
 
-// trial returns a copy of the search in which no gangs are marked.
+// trial returns a copy of the search without marked gangs.
 func (p *preemption) trial() *preemption {
 	*p.clock++
 	return &preemption{killing{stamp: *p.clock}, p.space, p.shape, p.priority, p.lazy, p.clock}
@@ -242,8 +240,8 @@ func (p *preemption) markAll(gangs []*gang) {
 	}
 }
 
-// costOf returns a number that orders sets of victims: fewer gangs before more gangs, lower priorities before higher ones, and younger gangs before
-// older ones.
+// costOf returns a number that orders sets of victims. It is lower for fewer gangs, then for lower priorities, then for younger
+// gangs.
 func costOf(gangs []*gang) uint64 {
 	oldest, highest := uint64(1<<32-1), 0
 	for _, g := range gangs {
@@ -253,8 +251,8 @@ func costOf(gangs []*gang) uint64 {
 	return uint64(len(gangs))<<42 | uint64(highest)<<32 | (1<<32 - 1 - oldest)
 }
 
-// inScope places the pods one by one on the node on which the fewest additional gangs must be evicted, or on the first of equal nodes. The cost of a
-// node changes only when a pod is placed on it, or when a gang with leaves on it is marked.
+// inScope places each pod on the node with the fewest additional evictions, or on the first such node. The cost of a node
+// changes only when a pod is placed there, or when a gang with leaves there is marked.
 func (p *preemption) inScope(sc scope) bool {
 	seated := make([]int, sc.hi-sc.lo) // number of leaves by node
 	var costs cheapest
@@ -287,7 +285,7 @@ func (p *preemption) inScope(sc scope) bool {
 	return true
 }
 
-// costOn returns the cost of need leaves on a node, or noCost if the node doesn't have enough leaves that may be taken.
+// costOn returns the cost of need leaves on a node, or noCost if too few leaves may be taken there.
 func (p *preemption) costOn(node int32, need int) uint64 {
 	v, ok := p.onWholeNode(node, need)
 	if !ok {
@@ -305,7 +303,7 @@ func (p *preemption) onWholeNode(node int32, need int) (victims, bool) {
 	return p.victims(p.leaves[n.lo:n.lo+int32(size)], need)
 }
 
-// eachNode calls f for each node on which a gang has leaves of the space. It may call f more than once for a node.
+// eachNode calls f for each node on which a gang has leaves of the space. It may call f several times for the same node.
 func (p *preemption) eachNode(g *gang, f func(int32)) {
 	last := int32(-1)
 	for i := range g.slots {
@@ -318,8 +316,8 @@ func (p *preemption) eachNode(g *gang, f func(int32)) {
 	}
 }
 
-// cheapest finds the first of the nodes with the lowest cost while the costs change. It is a tree of minimums, whose second half contains the costs
-// of the nodes.
+// cheapest finds the first node with the lowest cost while costs change. It is a tree of minimums. The second half contains the
+// costs of the nodes.
 type cheapest struct {
 	lo   int32
 	size int
@@ -367,7 +365,6 @@ func (c *cheapest) first() (int32, uint64) {
 	return c.lo + int32(i-c.size), c.min[1]
 }
 
-// victims are the gangs that must be evicted for one cell.
 type victims struct {
 	gangs [16]*gang
 	n     int
@@ -380,8 +377,8 @@ func (v *victims) cost() uint64 {
 	return costOf(v.gangs[:v.n])
 }
 
-// victims chooses the gangs that must be evicted for need of the leaves. Gangs with more leaves come first, and among equal gangs the youngest.
-// Leaves that are free or belong to marked gangs count as free.
+// victims chooses the gangs to evict for need of the leaves. Gangs with more leaves come first, then younger gangs. Free leaves
+// and the leaves of marked gangs count as free.
 func (p *preemption) victims(leaves []*vcell, need int) (victims, bool) {
 	var store [16]share
 	parts := store[:0]
@@ -417,14 +414,14 @@ next:
 	return out, ok && fit
 }
 
-// removeUntilFits takes the youngest gangs of the lowest priorities until the shape fits. It then leaves out the gangs whose eviction isn't
-// necessary. It finds a place if evicting all gangs with lower priorities makes room.
+// removeUntilFits removes gangs until the shape fits, starting with the lowest priorities and the youngest gangs. Then it
+// spares gangs whose eviction isn't necessary. It always finds a place if evicting all gangs with lower priorities is enough.
 func (p *preemption) removeUntilFits() ([]spot, bool) {
 	all := p.lowerGangs()
 	if _, ok := p.placeWithout(all); !ok {
 		return nil, false
 	}
-	// A binary search finds the smallest number of gangs from the front that is enough.
+	// The binary search finds the smallest number of gangs from the front that is enough.
 	lo, hi := 0, len(all)
 	for lo < hi {
 		mid := (lo + hi) / 2
@@ -444,10 +441,10 @@ func (p *preemption) removeUntilFits() ([]spot, bool) {
 	return p.placeWithout(chosen)
 }
 
-// maxSpared limits the number of gangs for which removeUntilFits checks whether their eviction is necessary.
+// maxSpared is the maximum number of gangs for which removeUntilFits checks whether their eviction is necessary.
 const maxSpared = 32
 
-// lowerGangs returns the gangs of the space that may be preempted, by priority, and the youngest first within a priority.
+// lowerGangs returns the preemptible gangs of the space, lowest priority and youngest first.
 func (p *preemption) lowerGangs() []*gang {
 	*p.clock++
 	p.stamp = *p.clock

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// BenchmarkLargePreemption requests a part or all of a cluster that gangs of lower priority fill. It measures one decision, which finds the gangs to
-// preempt. "almost" requests one node more than half of the cluster, while a gang with a higher priority holds a GPU on every other node.
+// BenchmarkLargePreemption measures one decision in a cluster that gangs of lower priority fill. The request is for a part or
+// all of the cluster. "almost" requests one node more than half of the cluster, while a gang with a higher priority holds a GPU
+// on every other node.
 func BenchmarkLargePreemption(b *testing.B) {
 	for _, racks := range []int{4, 32, 128, 512} {
 		nodes := racks * 16

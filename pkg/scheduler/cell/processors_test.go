@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mixed returns a scheduler for two machines with two GPUs each and two machines with four CPU cells each. A owns one machine of each kind, and B
-// owns only GPUs.
+// mixed returns a scheduler for two machines with two GPUs each and two machines with four CPU cells each. A owns one machine
+// of each kind. B owns only GPUs.
 func mixed(t *testing.T) *Scheduler {
 	t.Helper()
 	s, err := New(Config{
@@ -101,7 +101,7 @@ func TestWhyCountsCPUCells(t *testing.T) {
 	assert.Equal(t, &Smaller{Pods: 1, CPUCellsPerPod: 1}, e.Smaller)
 }
 
-// If GPUs are added to a machine or removed from it, the machine is in another chain after the change.
+// When GPUs are added to or removed from a machine, its chain changes.
 func TestGangsOnCPUCellsOutliveARestartAndAReconfiguration(t *testing.T) {
 	s := mixed(t)
 	d := put(t, s, ask("A", "cpu", "CPU", 0, 1, 3), "1")

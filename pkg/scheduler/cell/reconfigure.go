@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// Reconfigure returns a scheduler for another configuration with the same gangs and bad hardware, and the gangs that lose or regain their guarantee.
-// It drops reservations, which are made again when their pods are scheduled again. It doesn't change s, so it is also the dry run.
+// Reconfigure returns a scheduler for a new configuration with the same gangs and bad hardware, and the gangs that lose or
+// regain their guarantee. It drops reservations. They are made again when their pods are scheduled again. Because it doesn't
+// change s, it also serves as a dry run.
 func (s *Scheduler) Reconfigure(c Config) (*Scheduler, []Downgrade, error) {
 	n, err := New(c)
 	if err != nil {
@@ -19,8 +20,8 @@ func (s *Scheduler) Reconfigure(c Config) (*Scheduler, []Downgrade, error) {
 	return n, changes, nil
 }
 
-// CarryOver gives the gangs and the bad hardware of s to a new scheduler without gangs, as Reconfigure does. Creating the new scheduler takes most of
-// the time, and doesn't use s.
+// CarryOver adds the gangs and the bad hardware of s to a new scheduler without gangs. It is the second part of Reconfigure.
+// The first part, creating the new scheduler, takes most of the time and doesn't use s.
 func (s *Scheduler) CarryOver(n *Scheduler) ([]Downgrade, error) {
 	for _, name := range s.names {
 		old := s.machines[name]
@@ -35,7 +36,7 @@ func (s *Scheduler) CarryOver(n *Scheduler) ([]Downgrade, error) {
 			gangs = append(gangs, g)
 		}
 	}
-	// Gangs without a guarantee come last, because they may get the cells that the other gangs leave.
+	// Gangs without a guarantee come last, because they may get cells that other gangs don't use.
 	slices.SortFunc(gangs, func(a, b *gang) int {
 		if x, y := a.former != nil, b.former != nil; x != y {
 			if y {
@@ -57,7 +58,8 @@ func (s *Scheduler) CarryOver(n *Scheduler) ([]Downgrade, error) {
 	var out []Downgrade
 	told := map[gangKey]bool{}
 	for _, d := range changes {
-		// A later gang may have changed the guarantee again, and the pods of the gang were added one by one, so only the final state counts.
+		// Only the final state counts. A later gang may have changed the guarantee again, and the pods of a gang are added one
+		// by one.
 		key := gangKey{d.VC, d.Gang}
 		before, after := s.gangs[key], n.gangs[key]
 		if before.opportunistic() != after.opportunistic() && !told[key] {
@@ -69,7 +71,7 @@ func (s *Scheduler) CarryOver(n *Scheduler) ([]Downgrade, error) {
 	return out, nil
 }
 
-// carryOver places a gang of another scheduler in the place where it runs. The gang keeps or regains its guarantee if possible.
+// carryOver adds a gang of another scheduler at its current place. The gang keeps or regains its guarantee if possible.
 func (s *Scheduler) carryOver(g *gang) ([]Downgrade, error) {
 	at := *g.placement
 	if g.former != nil {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// claimVirtual finds the virtual cells of a running gang. If these cells no longer exist or aren't free, the gang continues without its guarantee,
-// and the reason explains why.
+// claimVirtual finds the virtual cells of a running gang. If these cells don't exist or aren't free, the gang continues without
+// its guarantee. The reason explains why.
 func (s *Scheduler) claimVirtual(g *gang, at *Placement) (lost []Downgrade, reason string) {
 	s.clearDoomed()
 	sp, reason := s.spaceOf(g, at)
@@ -25,8 +25,8 @@ func (s *Scheduler) claimVirtual(g *gang, at *Placement) (lost []Downgrade, reas
 	return lost, ""
 }
 
-// claimSlot finds the virtual cells of one slot. Gangs with a priority below rank may lose their cells to this gang. If a cell is missing, claimSlot
-// keeps the cells that it has found, and explains why the cell is missing.
+// claimSlot finds the virtual cells of one slot. Gangs with a priority below rank may lose their cells to this gang. If a cell
+// is missing, claimSlot keeps the other cells, and returns the reason.
 func (s *Scheduler) claimSlot(g *gang, i, rank int) (lost []Downgrade, reason string) {
 	sl := &g.slots[i]
 	sl.virtual = make([]*vcell, len(sl.leaves))
@@ -55,7 +55,7 @@ func valueAt(list []string, k int) string {
 	return ""
 }
 
-// unclaim releases the virtual cells of a gang, which claimVirtual took.
+// unclaim releases the virtual cells that claimVirtual took.
 func (s *Scheduler) unclaim(g *gang) {
 	for i := range g.slots {
 		for _, v := range g.slots[i].virtual {
@@ -68,7 +68,7 @@ func (s *Scheduler) unclaim(g *gang) {
 	g.space = nil
 }
 
-// spaceOf returns the space of the virtual cluster from which the gang may take its cells, or nil and a reason.
+// spaceOf returns the space for the gang's cells, or nil and a reason.
 func (s *Scheduler) spaceOf(g *gang, at *Placement) (*space, string) {
 	v := s.byVC[g.key.vc]
 	if v == nil {
@@ -94,8 +94,8 @@ func (s *Scheduler) spaceOf(g *gang, at *Placement) (*space, string) {
 	return nil, fmt.Sprintf("virtual cluster %s has no cells of chain %s", v.name, g.chain.names[g.chain.top()])
 }
 
-// claimLeaf returns the virtual leaf for a physical leaf. It prefers the leaf in the placement, if that leaf is still suitable. Otherwise it returns
-// a leaf below a preassigned cell of the given type.
+// claimLeaf returns the virtual leaf for a physical leaf. It prefers the leaf in the placement if that leaf is suitable.
+// Otherwise it returns a leaf below a preassigned cell of the given type.
 func (s *Scheduler) claimLeaf(g *gang, rank int, p *pcell, address, preassigned string) ([]Downgrade, *vcell, string) {
 	if v := g.space.byAddress(address); v != nil && s.matches(g, rank, v, p) {
 		return s.makeRoom(g, v), v, ""
@@ -156,7 +156,7 @@ func (v *vcell) childFor(p *pcell) *vcell {
 	return nil
 }
 
-// matches reports whether v is or can be bound to p, and whether the owner of v, if any, can lose it.
+// matches reports whether v is or can be bound to p. If v has an owner, the owner must be able to lose v.
 func (s *Scheduler) matches(g *gang, rank int, v *vcell, p *pcell) bool {
 	if v.space.chain != p.chain || v.owner != nil && (v.owner == g || v.owner.priority >= rank) {
 		return false
@@ -196,8 +196,8 @@ func (s *Scheduler) makeRoom(g *gang, v *vcell) []Downgrade {
 	return []Downgrade{o.downgrade(o.reason)}
 }
 
-// freeRoot returns a preassigned cell that can be bound to p. It prefers an unbound cell. Otherwise it takes the cell whose gangs have the lowest
-// priority, if all their priorities are below rank. These gangs lose their guarantee.
+// freeRoot returns a preassigned cell that can be bound to p. It prefers an unbound cell. Otherwise it takes the cell whose
+// gangs have the lowest priority, if this priority is below rank. These gangs lose their guarantee.
 func (s *Scheduler) freeRoot(g *gang, rank int, p *pcell) ([]Downgrade, *vcell, string) {
 	if !p.isFree() {
 		return nil, nil, fmt.Sprintf("its cell %s is used by another virtual cell", p.address)
@@ -247,7 +247,6 @@ func (sp *space) weakestRoot(level, below int) *vcell {
 	return best
 }
 
-// byAddress returns the virtual leaf with an address, or nil.
 func (sp *space) byAddress(address string) *vcell {
 	if address == "" {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// malformed returns an error for a mistake in a request that doesn't depend on the state of the cluster, or nil.
+// malformed returns an error for an invalid request, or nil. The result doesn't depend on the state of the cluster.
 func (s *Scheduler) malformed(r *Request) error {
 	switch {
 	case r == nil:
@@ -56,8 +56,8 @@ func (s *Scheduler) WantsCPU(r *Request) bool {
 	return v != nil && v.pinned[r.PinnedCell] != nil && v.pinned[r.PinnedCell].chain.cpu
 }
 
-// knowsKind reports whether the result of WantsCPU is certain. It isn't certain if the configuration no longer contains the pinned cell of a running
-// gang, or any cells of the leaf type in its request.
+// knowsKind reports whether the result of WantsCPU is certain. It isn't certain if the configuration no longer contains a
+// running gang's pinned cell or leaf type.
 func (s *Scheduler) knowsKind(r *Request) bool {
 	if r.PinnedCell != "" {
 		v := s.byVC[r.VirtualCluster]
@@ -66,7 +66,8 @@ func (s *Scheduler) knowsKind(r *Request) bool {
 	return r.LeafType == "" || slices.ContainsFunc(s.chains, func(ch *chain) bool { return ch.names[0] == r.LeafType })
 }
 
-// leavesOf returns the number of leaves of a request, in the first chain with the same kind of leaves that has the request's cell types.
+// leavesOf returns the number of leaves of a request. It uses the first chain with the same kind of leaves and the request's
+// cell types.
 func (s *Scheduler) leavesOf(r *Request) int {
 	cpu := s.WantsCPU(r)
 	for _, ch := range s.chains {
@@ -90,7 +91,7 @@ func (s *Scheduler) Leaves(cellType string) int {
 	return 1
 }
 
-// overQuota describes the quota that the request exceeds. It returns "" if the request exceeds none.
+// overQuota describes the exceeded quota of a request, or returns "".
 func (s *Scheduler) overQuota(v *vc, r *Request) string {
 	if r.Priority < MinGuaranteed || s.WantsCPU(r) {
 		return ""
@@ -134,7 +135,7 @@ func unitOf(targets []target) string {
 	return "GPU"
 }
 
-// freeAt returns the number of leaves that a gang of a priority may use.
+// freeAt returns the number of leaves that a gang with a priority may use.
 func (t target) freeAt(priority int) int {
 	free := t.view().free
 	if t.space != nil {
@@ -149,7 +150,7 @@ func (s *Scheduler) couldFitAny(targets []target) bool {
 	return slices.ContainsFunc(targets, s.couldFit)
 }
 
-// couldFit reports whether the shape would fit in the target if the cluster were idle and healthy.
+// couldFit reports whether the shape would fit in the target in an idle, healthy cluster.
 func (s *Scheduler) couldFit(t target) bool {
 	key := t.key()
 	if can, known := s.possible[key]; known {
@@ -187,7 +188,7 @@ func (p *part) key(b *strings.Builder, s *shape) {
 	b.WriteString(")")
 }
 
-// idle returns a view of the target in which all leaves are idle and healthy.
+// idle returns a view of the target in which all leaves are free and healthy.
 func (t target) idle() *view {
 	where := &t.chain.empty
 	if t.space != nil {
@@ -199,7 +200,6 @@ func (t target) idle() *view {
 	return *where
 }
 
-// emptied returns a view of the same cells with all leaves free.
 func (v *view) emptied() *view {
 	out := &view{tree: v.tree, byShape: map[shapeKey]*bucket{}, byBits: map[shapeKey]*bucket{}, scratch: newBitset(v.leaves[v.node])}
 	out.nodes = make([]viewNode, len(v.nodes))

@@ -32,7 +32,7 @@ func (w *world) anyRequest(c *choices, name string) *Request {
 	return r
 }
 
-// chainFor returns a chain. In most cases, the virtual cluster owns cells in it.
+// chainFor returns a chain. In most cases, the virtual cluster owns cells in the chain.
 func (w *world) chainFor(c *choices, v *VirtualCluster, r *Request) *hwChain {
 	if r.PinnedCell != "" {
 		if ch := w.hw.pins[r.PinnedCell].chain; ch != nil {
@@ -64,7 +64,6 @@ func anySize(c *choices, ch *hwChain) int {
 	return 1 + c.n(node)
 }
 
-// anyGroup returns a random group with subgroups and cell types.
 func anyGroup(c *choices, ch *hwChain, depth int) Group {
 	g := Group{}
 	if c.in(45) {
@@ -89,7 +88,6 @@ func anyGroup(c *choices, ch *hwChain, depth int) Group {
 	return g
 }
 
-// spoil adds a random mistake to a request.
 func spoil(c *choices, r *Request) {
 	switch c.n(14) {
 	case 0:

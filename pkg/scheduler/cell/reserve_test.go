@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Reserve uses a placement from the phase Filtering if nothing has changed since. The result is the same as after a second search.
+// Reserve uses a placement from the phase Filtering if the state hasn't changed. The result must equal the result of a second
+// search.
 func TestAReservationIsWhatWasFound(t *testing.T) {
 	reserved := 0
 	for seed := range 400 {
@@ -56,7 +57,7 @@ func TestAReservationIsWhatWasFound(t *testing.T) {
 	require.Greater(t, reserved, 200)
 }
 
-// A pod that ends leaves its slot to the next pod, regardless of where the search for a free slot begins.
+// The next pod must get the slot of a finished pod, regardless of where the search for a free slot begins.
 func TestASlotThatBecomesFreeIsFoundAgain(t *testing.T) {
 	s := freshScheduler(t, Config{Types: []Type{{"NODE", "GPU", 8, true}}, Physical: []Physical{{Type: "NODE", Address: "n"}},
 		VirtualClusters: []VirtualCluster{{Name: "A", Cells: []Virtual{{"NODE", 1}}}}})

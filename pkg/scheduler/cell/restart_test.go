@@ -2,7 +2,7 @@ package cell
 
 import "slices"
 
-// restart replaces the scheduler with a new scheduler that gets the annotations of running pods.
+// restart replaces the scheduler with a new scheduler that is built from the annotations of running pods.
 func (w *world) restart(c *choices) {
 	for _, g := range w.gangs {
 		for _, p := range g.pods {
@@ -92,7 +92,7 @@ func (w *world) twins(c *choices, a, b *Scheduler) {
 	}
 }
 
-// settleWaiting checks that no reservations are left when no pod waits.
+// settleWaiting checks that no reservations remain when no pod waits.
 func (w *world) settleWaiting() {
 	for key, g := range w.s.gangs {
 		if g.preempting {
@@ -113,7 +113,7 @@ func (w *world) runningPods() []*wpod {
 	return out
 }
 
-// reconfigure changes the configuration while gangs run, or only checks the effects that a change would have.
+// reconfigure changes the configuration while gangs run, or only tests the change.
 func (w *world) reconfigure(c *choices) {
 	conf := changedConfig(c, w.conf)
 	same := c.in(20)
@@ -164,7 +164,6 @@ func (w *world) allPods() []*wpod {
 	return out
 }
 
-// forgetHardware removes the state of nodes that the configuration no longer contains.
 func (w *world) forgetHardware() {
 	there := map[string]bool{}
 	for _, n := range w.hw.nodes {

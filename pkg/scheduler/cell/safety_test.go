@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// The following functions check sharing safety by state: each gang that a virtual cluster could start if it were alone on the hardware can also start
-// in the shared cluster.
+// The following functions check sharing safety by state. Each gang that a virtual cluster could start alone on the hardware
+// must also start in the shared cluster.
 
-// copyOf returns a scheduler with healthy hardware and some of the running gangs in their present places.
+// copyOf returns a scheduler with healthy hardware and the selected running gangs in their current places.
 func (w *world) copyOf(include func(*gang) bool) *Scheduler {
 	n, err := New(w.conf)
 	if err != nil {
@@ -50,7 +50,8 @@ func (w *world) complete(g *gang) bool {
 	return true
 }
 
-// sharedAsAlone requests places for random gangs of each virtual cluster, both in the virtual cluster alone and in the whole cluster.
+// sharedAsAlone requests places for random gangs of each virtual cluster, in the virtual cluster alone and in the whole
+// cluster.
 func (w *world) sharedAsAlone() {
 	for i, v := range w.conf.VirtualClusters {
 		if len(v.Cells)+len(v.Pinned) == 0 {

@@ -6,25 +6,25 @@ import (
 	"slices"
 )
 
-// Schedule makes a decision for one pod. suggested are the nodes that Kubernetes offers. nil means all nodes. In the phase Filtering, Schedule
-// changes nothing, except that it may release a useless reservation. Allocate applies a Bind. In the phase Preempting, Schedule reserves the cells of
-// a Preempt for the gang.
+// Schedule makes a decision for one pod. suggested are the nodes that Kubernetes offers. nil means all nodes. In the phase
+// Filtering, Schedule changes nothing, except that it may release a useless reservation. Allocate applies a Bind. In the phase
+// Preempting, Schedule reserves the cells of a Preempt for the gang.
 func (s *Scheduler) Schedule(pod PodID, r *Request, phase Phase, suggested Nodes) Decision {
 	d := s.decide(pod, r, phase, suggested)
 	d.Victims, d.victims = s.podsOf(d.victims), nil
 	return d
 }
 
-// Find is like Schedule in the phase Filtering, but its decision doesn't contain the victims, because there may be a victim for each GPU of a
-// cluster.
+// Find is like Schedule in the phase Filtering, but its decision doesn't list victims. The list could contain a victim for each
+// GPU of a cluster.
 func (s *Scheduler) Find(pod PodID, r *Request, suggested Nodes) Decision {
 	d := s.decide(pod, r, Filtering, suggested)
 	d.victims = nil
 	return d
 }
 
-// VictimsOf returns the pods that must be evicted first for a gang that has reserved cells. The result contains them gang by gang, in the order of
-// the places of the gang's pods.
+// VictimsOf returns the pods that must be evicted before a gang can use its reserved cells. It lists them gang by gang, in the
+// order of the places of the gang's pods.
 func (s *Scheduler) VictimsOf(vc, gang string) []Victim {
 	g := s.gangs[gangKey{vc, gang}]
 	if g == nil || !g.preempting {
@@ -92,8 +92,9 @@ func (s *Scheduler) decide(pod PodID, r *Request, phase Phase, suggested Nodes) 
 	return d
 }
 
-// Reserve is like Schedule in the phase Preempting, for a pod whose last decision d, by Find or in the phase Filtering, was Preempt. The request and
-// the nodes must be the same. It searches again only if something has changed since. The victims of the result are the victims of d.
+// Reserve is like Schedule in the phase Preempting, for a pod with a previous decision d. d must be a Preempt from Find or from
+// the phase Filtering, with the same request and nodes. Reserve searches again only if the state has changed. The result
+// contains the victims of d.
 func (s *Scheduler) Reserve(pod PodID, r *Request, suggested Nodes, d Decision) Decision {
 	p := d.plan
 	if p == nil || p.epoch != s.epoch || !slices.Contains(s.chains, p.gang.chain) {
@@ -110,26 +111,26 @@ func (s *Scheduler) Reserve(pod PodID, r *Request, suggested Nodes, d Decision) 
 	return d
 }
 
-// reserve applies a plan for a gang that needs the eviction of other gangs first.
+// reserve applies a plan for a gang that must wait for evictions.
 func (s *Scheduler) reserve(pod PodID, p *plan) []Downgrade {
 	p.gang.preempting = true
 	p.gang.waiting = []PodID{pod}
 	return append(s.apply(p), s.restoreGuarantees()...)
 }
 
-// preempt returns the decision for a gang whose place must be vacated by other gangs first.
+// preempt returns the Preempt decision for a gang.
 func (g *gang) preempt(victims []*gang) Decision {
 	return Decision{Result: Preempt, Placement: g.placement, Reason: preemptReason(victims), victims: victims}
 }
 
-// bindTo returns the decision to bind a pod to slot i of a gang that has its place.
+// bindTo returns the Bind decision for a pod in slot i.
 func (g *gang) bindTo(i int) Decision {
 	sl := &g.slots[i]
 	return Decision{Result: Bind, Node: sl.at.Node, Indices: sl.at.Indices, Chain: g.placement.Chain, Placement: g.placement, Slot: i}
 }
 
-// differs explains why a pod with the request belongs to another gang with the same name. It returns "" if the pod belongs to this gang. The gang's
-// place was chosen, and its quota was counted, for the gang's own request.
+// differs explains why a pod with the request belongs to a different gang with the same name, or returns "". The place and the
+// quota of the gang are for the gang's own request.
 func (g *gang) differs(r *Request) string {
 	switch o := g.request; {
 	case !slices.Equal(r.Sets(), g.sets):
@@ -146,13 +147,13 @@ func (g *gang) differs(r *Request) string {
 	return ""
 }
 
-// otherText returns the message that a pod belongs to another gang with the same name.
+// otherText returns the message that a pod belongs to a different gang with the same name.
 func (g *gang) otherText(what string) string {
 	return fmt.Sprintf("another gang has the name %s: %s; this gang waits until the other has finished", g.key, what)
 }
 
-// freeSlot returns a slot without a pod that suits a pod of the request, or -1. It prefers a slot in whose place the pod can run, and then an open
-// slot.
+// freeSlot returns a slot without a pod that suits the request, or -1. It prefers a slot in whose place the pod can run, and
+// then an open slot.
 func (g *gang) freeSlot(r *Request, suggested Nodes) int {
 	want := g.sets[r.Set].Cells * g.unitLeaves(g.sets[r.Set])
 	out := -1
@@ -171,8 +172,8 @@ func (g *gang) freeSlot(r *Request, suggested Nodes) int {
 	return out
 }
 
-// skipTaken returns the first slot that has no pod and that doesn't belong to another set. It caches this slot, because the pods of a large gang are
-// requested one after the other.
+// skipTaken returns the first slot of a set without a pod. It caches this slot, because the pods of a large gang are requested
+// in sequence.
 func (g *gang) skipTaken(set int) int {
 	if g.from == nil {
 		g.from = make([]int, len(g.sets))
@@ -195,7 +196,7 @@ func (g *gang) unitLeaves(set PodSet) int {
 	return 1
 }
 
-// fresh decides about a pod whose gang has no place yet.
+// fresh decides about a pod of a gang without a place.
 func (s *Scheduler) fresh(pod PodID, r *Request, phase Phase, suggested Nodes) Decision {
 	p, d := s.find(r, suggested)
 	if p == nil {
@@ -223,7 +224,7 @@ func (g *gang) first(r *Request) int {
 	return 0
 }
 
-// usable reports whether the reserved place of a gang is completely healthy and offered.
+// usable reports whether all reserved cells of a gang are healthy and offered.
 func (s *Scheduler) usable(g *gang, suggested Nodes) bool {
 	var last *machine
 	for i := range g.slots {
@@ -255,7 +256,8 @@ func (s *Scheduler) victimsOf(g *gang) []*gang {
 	return out
 }
 
-// podsOf returns the pods of gangs in order of node and pod. It sorts nodes by their ranks, because there may be a pod for each GPU of a cluster.
+// podsOf returns the pods of gangs, sorted by node and pod. It compares the ranks of nodes, because there may be a pod for each
+// GPU of a cluster.
 func (s *Scheduler) podsOf(gangs []*gang) []Victim {
 	if len(gangs) == 0 {
 		return nil
@@ -293,7 +295,7 @@ func (s *Scheduler) podsOf(gangs []*gang) []Victim {
 	return out
 }
 
-// rankOf returns the rank of a slot's node, or -1 if the configuration no longer contains the node.
+// rankOf returns the rank of a slot's node, or -1 if the configuration doesn't contain the node.
 func (s *Scheduler) rankOf(sl *slot) int32 {
 	if len(sl.leaves) > 0 && sl.leaves[0] != nil {
 		return sl.leaves[0].machine.rank

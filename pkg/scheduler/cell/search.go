@@ -8,7 +8,7 @@ type spot struct {
 	offsets []int32 // the leaves, counted from the start of the node
 }
 
-// search is one attempt to place a gang in a view. It removes the leaves of pods from the view as the pods find a place, and puts them back at the
+// search is one attempt to place a gang in a view. It removes the leaves of placed pods from the view, and restores them at the
 // end.
 type search struct {
 	*view
@@ -19,18 +19,18 @@ type search struct {
 	buf    []int32
 }
 
-// maxCandidates limits the number of candidates that a search tries. A candidate takes microseconds.
+// maxCandidates is the maximum number of candidates that a search tries. A candidate takes microseconds.
 const maxCandidates = 2000
 
-// area is the part of a view in which a part of a gang may be placed: some nodes, or one cell inside a node.
+// area is a part of a view for a part of a gang: some nodes, or one cell inside a node.
 type area struct {
 	scope
 	level int // the level of the cell; above the top level for the whole view
 	cell  int // the cell within the node, if level is below the node level
 }
 
-// place finds the best place for a gang among the free leaves: the lowest cell that can hold it, and among such cells the best fit. The view is
-// unchanged afterwards.
+// place finds the best place for a gang among the free leaves: the lowest cell that can hold the gang, and among such cells the
+// best fit. It doesn't change the view.
 func (v *view) place(sh *shape) ([]spot, bool) {
 	if sh.total > v.free {
 		return nil, false
@@ -53,7 +53,7 @@ func (v *view) place(sh *shape) ([]spot, bool) {
 	return s.spots, ok
 }
 
-// restart drops the pods that an attempt has placed.
+// restart removes the placed pods of an attempt.
 func (s *search) restart() {
 	clear(s.filled)
 	s.buf, s.budget = s.buf[:0], maxCandidates
@@ -83,7 +83,7 @@ type candidate struct {
 	class uint8
 }
 
-// inside tries to place a part in each cell of one level, beginning with the fullest cell.
+// inside tries to place a part in each cell of one level, fullest cell first.
 func (s *search) inside(a area, level int, p *part) bool {
 	for _, c := range s.candidates(a, level, p.leaves) {
 		if s.budget--; s.budget < 0 {
@@ -99,8 +99,8 @@ func (s *search) inside(a area, level int, p *part) bool {
 	return false
 }
 
-// candidates returns the cells of a level that may hold the leaves. It also returns preassigned cells below this level, because they are always
-// inside a cell of this level.
+// candidates returns the cells of a level that may hold the leaves. It also returns preassigned cells below this level, because
+// they are always inside a cell of this level.
 func (s *search) candidates(a area, level, need int) []candidate {
 	var out []candidate
 	for l := level; l > s.node; l-- {
@@ -144,7 +144,8 @@ func (s *search) candidates(a area, level, need int) []candidate {
 	return out
 }
 
-// fill places a part in an area. It places the children first and then the part's own pods, and tries the other order if that fails.
+// fill places a part in an area. It first places the children and then the part's own pods. If that fails, it tries the other
+// order.
 func (s *search) fill(a area, p *part) bool {
 	if len(p.kids) == 0 {
 		return s.own(a, p)
@@ -185,7 +186,6 @@ func (s *search) own(a area, p *part) bool {
 	return true
 }
 
-// pod places one pod of a set in a cell of a node.
 func (s *search) pod(a area, set int) bool {
 	n := &s.nodes[a.lo]
 	size := s.leaves[n.top]
@@ -209,15 +209,15 @@ func (s *search) pod(a area, set int) bool {
 	return true
 }
 
-// seat gives leaves to the next pod of a set.
+// seat assigns leaves to the next pod of a set.
 func (s *search) seat(set int, node int32, offsets []int32) {
 	s.take(node, offsets)
 	s.spots[s.starts[set]+s.filled[set]] = spot{node, offsets}
 	s.filled[set]++
 }
 
-// flat places the pods of a part without groups. It tries one node, then the lowest cell above the node that can hold them, and then any nodes of the
-// area.
+// flat places the pods of a part without groups. It tries one node, then the lowest suitable cell above the node, and then any
+// nodes of the area.
 func (s *search) flat(a area, p *part) bool {
 	if p.unit >= 0 && p.leaves <= s.leaves[s.node] {
 		if node := s.bestNode(a.scope, p.leaves, p.unit); node >= 0 && s.together(node, p) {
@@ -232,7 +232,7 @@ func (s *search) flat(a area, p *part) bool {
 	return s.many(a.scope, p)
 }
 
-// together places all pods of a part on one node, in leaves that are chosen as if for a single pod.
+// together places all pods of a part on one node. It chooses leaves as for a single pod.
 func (s *search) together(node int32, p *part) bool {
 	n := &s.nodes[node]
 	free := s.scratch[:len(n.free)]
@@ -264,7 +264,8 @@ func (s *search) together(node int32, p *part) bool {
 	return true
 }
 
-// above tries the cells of a level above the node that have enough room, beginning with the fullest cell. If all pods are equal, the first cell fits.
+// above tries the cells of a level above the node that have enough room, fullest cell first. If all pods are equal, the first
+// cell fits.
 func (s *search) above(a area, level int, p *part) bool {
 	last := int64(-1)
 	for range 16 {
@@ -296,8 +297,8 @@ func (s *search) above(a area, level int, p *part) bool {
 	return false
 }
 
-// room returns how many of a part's largest pods fit on the nodes of a histogram, minus the number of such pods. It is exact for equal pods of
-// leaves, and an upper bound otherwise.
+// room returns how many of a part's largest pods fit on the nodes of a histogram, minus the number of such pods. The result is
+// exact for equal pods of leaves. Otherwise it is an upper bound.
 func (s *search) room(hist []int32, p *part) int {
 	if len(p.sets) == 0 {
 		return 0
@@ -310,7 +311,7 @@ func (s *search) room(hist []int32, p *part) int {
 	return pods
 }
 
-// many places pods on as few nodes of a scope as possible. If pods of different sizes don't fit that way, it tries other combinations.
+// many places pods on as few nodes of a scope as possible. If pods of different sizes don't fit, it tries other combinations.
 func (s *search) many(sc scope, p *part) bool {
 	mark, filled := len(s.undo), slices.Clone(s.filled)
 	if s.greedy(sc, p) {
@@ -330,7 +331,7 @@ func (s *search) many(sc scope, p *part) bool {
 	return len(pods) <= maxCombined && s.combine(sc, pods)
 }
 
-// greedy fills one node after the other, beginning with the largest pods.
+// greedy fills one node after the other, largest pods first.
 func (s *search) greedy(sc scope, p *part) bool {
 	for _, set := range p.sets {
 		shape := s.sets[set]
@@ -350,8 +351,8 @@ func (s *search) greedy(sc scope, p *part) bool {
 	return true
 }
 
-// nodeForMost returns the node that can hold the most pods, up to left, and the number of these pods. Among equal nodes, it chooses the node with the
-// fewest leaves left over.
+// nodeForMost returns the node that can hold the most pods, up to left, and the number of these pods. Among equal nodes, it
+// chooses the node with the fewest remaining leaves.
 func (s *search) nodeForMost(sc scope, shape setShape, left int) (int32, int) {
 	for pods := min(left, s.leaves[s.node]/max(shape.n, 1)); pods > 0; pods-- {
 		if node := s.bestNode(sc, pods*shape.n, shape.unit); node >= 0 {

@@ -6,13 +6,12 @@ import (
 	"strings"
 )
 
-// shape is the shape of a request's gang in terms of the levels of one chain.
+// shape is the shape of a gang in the levels of one chain.
 type shape struct {
 	sets   []setShape
 	starts []int // the first slot of each set
 	root   *part
-	// loose is root without its groups, if the groups are only wishes: no group has to be in one cell. It is nil if root has no groups, or if a group
-	// has to be in one cell.
+	// loose is root without its groups. It is nil if root has no groups, or if a group must be in one cell.
 	loose *part
 	pods  int
 	total int // number of leaves of the whole gang
@@ -21,7 +20,7 @@ type shape struct {
 // setShape is a set of count equal pods. Each pod needs n leaves in whole cells of level unit.
 type setShape struct{ count, n, unit int }
 
-// part is a Group in terms of levels and numbers of leaves.
+// part is a Group in levels and numbers of leaves.
 type part struct {
 	within int // the level of the cell that must contain the part; -1 means anywhere
 	sets   []int
@@ -32,10 +31,11 @@ type part struct {
 
 func (p *part) flat() bool { return p.within < 0 && len(p.kids) == 0 }
 
-// maxPods limits the size of a gang, so that no request can use up the memory.
+// maxPods is the maximum number of pods in a gang, so that a request can't use up the memory.
 const maxPods = 1 << 20
 
-// shapeOf returns the shape of a request in a chain. The error contains a cell type of the request that the chain doesn't have.
+// shapeOf returns the shape of a request in a chain. It returns an error if the chain doesn't contain a cell type of the
+// request.
 func (t *tree) shapeOf(r *Request) (*shape, error) {
 	s := &shape{}
 	root, err := t.partOf(&r.Root, s, 0)
@@ -56,10 +56,10 @@ func (t *tree) shapeOf(r *Request) (*shape, error) {
 	return s, nil
 }
 
-// bound reports whether the part, or a part inside it, has to be in one cell.
+// bound reports whether the part, or a part inside, must be in one cell.
 func (p *part) bound() bool { return p.within >= 0 || slices.ContainsFunc(p.kids, (*part).bound) }
 
-// order sorts sets with large pods first, because the pods that are placed last find only small gaps. Among sets with equal sizes, pods that need
+// order sorts sets by pod size, largest first, because the last pods find only small gaps. Among equal sizes, pods that need
 // whole cells come first, because fewer places suit them.
 func (s *shape) order(sets []int) {
 	slices.SortStableFunc(sets, func(a, b int) int {

@@ -35,7 +35,7 @@ func (s *Scheduler) Stats() Stats {
 	return st
 }
 
-// Used returns the figures of virtual clusters as Stats does, but without the figures of free cells. It takes time in proportion to the number of
+// Used returns the figures of virtual clusters without the figures of free cells. Its run time is proportional to the number of
 // gangs.
 func (s *Scheduler) Used() []VCStats {
 	s.settle()
@@ -75,7 +75,6 @@ func (v *vc) used() VCStats {
 	return st
 }
 
-// leaves adds the figures of leaves to the entry of their type.
 func (st *VCStats) leaves(more LeafStats) {
 	for i := range st.Leaves {
 		if l := &st.Leaves[i]; l.LeafType == more.LeafType {
@@ -103,7 +102,7 @@ func (v *vc) countFree(st *VCStats) {
 	}
 }
 
-// freeCell is a physical or a virtual cell in which free cells are counted.
+// freeCell is a physical or virtual cell for countFree.
 type freeCell interface {
 	freeLeaves() int
 	size() int
@@ -112,8 +111,7 @@ type freeCell interface {
 	eachChild(func(freeCell))
 }
 
-// freeIn returns the number of free leaves in a cell with the leaves from lo to hi. The cell contains the nodes from first to last, or is inside the
-// node first.
+// freeIn returns the number of free leaves between lo and hi. They are on the nodes from first to last.
 func (v *view) freeIn(first, last, lo, hi int32) int {
 	if n := &v.nodes[first]; first == last {
 		return n.free.count(int(lo-n.lo), int(hi-n.lo))
@@ -125,7 +123,7 @@ func (v *view) freeIn(first, last, lo, hi int32) int {
 	return have
 }
 
-// countFree adds the largest free cells in c, including c itself, to a list.
+// countFree adds the largest free cells in c to a list. They may include c.
 func countFree(c freeCell, to *[]LevelCount) {
 	free := c.freeLeaves()
 	if free == 0 {
@@ -144,7 +142,6 @@ func countFree(c freeCell, to *[]LevelCount) {
 	*to = append(*to, levelCount(c.typeName(), c.size(), c.cpu()))
 }
 
-// levelCount returns the LevelCount of a single cell.
 func levelCount(name string, leaves int, cpu bool) LevelCount {
 	if cpu {
 		return LevelCount{CellType: name, CPUCells: leaves, Count: 1}

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The figures must be equal to figures that are counted leaf by leaf.
+// The figures must equal a count leaf by leaf.
 func TestStatsAreThoseOfTheLeaves(t *testing.T) {
 	partly := 0
 	for seed := range 300 {
@@ -72,7 +72,6 @@ func levels(counts []LevelCount) map[string]int {
 	return out
 }
 
-// byLeaves counts the largest cells in which all leaves are idle, by type.
 func byLeaves(cells []*pcell) map[string]int {
 	out := map[string]int{}
 	for _, p := range cells {

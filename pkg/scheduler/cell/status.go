@@ -1,20 +1,21 @@
 package cell
 
-// GangStatus is the status of a gang in the form of HiveD's inspect API.
+// GangStatus is the status of a gang in the format of HiveD's inspect API.
 type GangStatus struct {
 	Name string `json:"name"`
 	VC   string `json:"vc"`
-	// Priority is the priority of the request. A downgraded gang keeps it.
+	// Priority is the priority of the request. A downgrade doesn't change it.
 	Priority int `json:"priority"`
 	// State is Allocated, Preempting or BeingPreempted.
 	State string `json:"state"`
-	// PhysicalPlacement contains the device indices of the gang by node.
+	// PhysicalPlacement contains the gang's device indices by node.
 	PhysicalPlacement map[string][]int32 `json:"physicalPlacement,omitempty"`
-	// VirtualPlacement contains the addresses of the gang's virtual leaves by preassigned cell. It is absent if the gang is opportunistic.
+	// VirtualPlacement contains the addresses of the gang's virtual leaves by preassigned cell. It is absent for opportunistic
+	// gangs.
 	VirtualPlacement map[string][]string `json:"virtualPlacement,omitempty"`
 	AllocatedPods    []PodID             `json:"allocatedPods,omitempty"`
 	PreemptingPods   []PodID             `json:"preemptingPods,omitempty"`
-	// Downgraded means that the gang runs without its guarantee. Preemptor is the gang that got its cells.
+	// Downgraded means that the gang runs without its guarantee. Preemptor is the gang that took its cells.
 	Downgraded bool   `json:"downgraded,omitempty"`
 	Preemptor  string `json:"preemptor,omitempty"`
 	Order      uint64 `json:"order"`
@@ -24,7 +25,7 @@ type GangStatus struct {
 	UserGroup  string `json:"userGroup,omitempty"`
 }
 
-// CellStatus is the status of a cell in the form of HiveD's inspect API.
+// CellStatus is the status of a cell in the format of HiveD's inspect API.
 type CellStatus struct {
 	LeafCellType    string       `json:"leafCellType,omitempty"`
 	CellType        string       `json:"cellType"`
@@ -34,19 +35,19 @@ type CellStatus struct {
 	CellHealthiness string       `json:"cellHealthiness"`
 	CellPriority    int          `json:"cellPriority"`
 	CellChildren    []CellStatus `json:"cellChildren,omitempty"`
-	// VC and VirtualCell are set for physical cells, and PhysicalCell is set for virtual cells.
+	// VC and VirtualCell are set for physical cells. PhysicalCell is set for virtual cells.
 	VC           string      `json:"vc,omitempty"`
 	VirtualCell  *CellStatus `json:"virtualCell,omitempty"`
 	PhysicalCell *CellStatus `json:"physicalCell,omitempty"`
 }
 
-// Stats contains the figures for the metrics.
+// Stats contains the figures for metrics.
 type Stats struct {
 	GPUs, BadGPUs, UsedGPUs             int
 	CPUCells, BadCPUCells, UsedCPUCells int
 
 	VirtualClusters []VCStats
-	// FreeByLevel counts the largest idle, healthy cells by type. A cell counts if it is completely free and its parent isn't.
+	// FreeByLevel counts the largest free, healthy cells by type. A cell counts if it is completely free and its parent isn't.
 	FreeByLevel                             []LevelCount
 	Gangs, PreemptingGangs, DowngradedGangs int
 }
@@ -59,7 +60,8 @@ type VCStats struct {
 	CPU                                       CPUStats
 	Leaves                                    []LeafStats
 	FreeByLevel                               []LevelCount
-	// Fragmentation is 1 − the number of GPUs in the largest free cell ÷ the number of all free GPUs. It is 0 if no GPU is free.
+	// Fragmentation is 1 − the number of GPUs in the largest free cell ÷ the number of all free GPUs. It is 0 if no GPU is
+	// free.
 	Fragmentation float64
 }
 
@@ -72,7 +74,7 @@ type CPUStats struct {
 	Bad           int `json:"bad"`
 }
 
-// LeafStats contains the figures of a virtual cluster's leaves of one type, which are GPUs or CPU cells.
+// LeafStats contains the figures for one leaf type of a virtual cluster. The leaves are GPUs or CPU cells.
 type LeafStats struct {
 	LeafType   string `json:"leafType"`
 	Guaranteed int    `json:"guaranteed"`
@@ -88,19 +90,19 @@ type LevelCount struct {
 	Count    int    `json:"count"`
 }
 
-// These are the codes of explanations that other packages check.
+// Codes of explanations that other packages check.
 const (
 	// NoVirtualCluster: the request's virtual cluster doesn't exist.
 	NoVirtualCluster = "NoVirtualCluster"
-	// Ready: the gang can start now, or has its place.
+	// Ready: the gang can start now, or already has its place.
 	Ready = "Ready"
 	// NoCapacity: other gangs use the cells.
 	NoCapacity = "NoCapacity"
-	// Fragmented: there are enough free cells, but they don't fit the gang.
+	// Fragmented: enough cells are free, but the gang doesn't fit into them.
 	Fragmented = "Fragmented"
-	// HeldBack: the free cells are kept from opportunistic gangs for a while.
+	// HeldBack: opportunistic gangs temporarily can't use the free cells.
 	HeldBack = "HeldBack"
-	// Preemption: the gang starts when other gangs have ended.
+	// Preemption: the gang starts after other gangs have ended.
 	Preemption = "PreemptionUnderWay"
 	// QuotaUsed: the gang's user or group has used up its quota.
 	QuotaUsed = "Quota"
@@ -119,22 +121,22 @@ type Explanation struct {
 	Sentence string `json:"sentence"`
 	Pods     int    `json:"pods"`
 	GPUs     int    `json:"gpus"`
-	// OwnedGPUs, UsedGPUs and FreeGPUs are the numbers of GPUs of the virtual cluster that it owns, that are in use, and that the request could use
-	// with its priority.
+	// OwnedGPUs and UsedGPUs count the GPUs that the virtual cluster owns and uses. FreeGPUs counts the GPUs that the request
+	// could use with its priority.
 	OwnedGPUs int `json:"ownedGPUs"`
 	UsedGPUs  int `json:"usedGPUs"`
 	FreeGPUs  int `json:"freeGPUs"`
-	// CPUCells and the next three fields are used instead of the fields for GPUs if the request is for CPU cells.
+	// CPUCells and the next three fields replace the fields for GPUs if the request is for CPU cells.
 	CPUCells      int `json:"cpuCells,omitempty"`
 	OwnedCPUCells int `json:"ownedCPUCells,omitempty"`
 	UsedCPUCells  int `json:"usedCPUCells,omitempty"`
 	FreeCPUCells  int `json:"freeCPUCells,omitempty"`
-	// Nodes are the nodes on which a Ready gang would run. Only cells were considered.
+	// Nodes are the nodes on which a Ready gang would run. They depend only on cells.
 	Nodes []string `json:"nodes,omitempty"`
-	// Free contains the largest cells that the request could use. Missing contains the cells that it still needs.
+	// Free lists the largest cells that the request could use. Missing lists the cells that it still needs.
 	Free    []LevelCount `json:"free,omitempty"`
 	Missing []LevelCount `json:"missing,omitempty"`
-	// Holders are the gangs that use the cells that the request needs, and that the request can't preempt. The largest gang comes first.
+	// Holders are the gangs on needed cells that the request can't preempt, largest gang first.
 	Holders []Holder `json:"holders,omitempty"`
 	// Victims are the pods that must be evicted first, if a preemption is in progress or would help.
 	Victims []Victim `json:"victims,omitempty"`
@@ -142,7 +144,7 @@ type Explanation struct {
 	Smaller *Smaller `json:"smaller,omitempty"`
 }
 
-// Holder is a gang that uses cells that another gang needs.
+// Holder is a gang on cells that another gang needs.
 type Holder struct {
 	VC       string `json:"vc"`
 	Gang     string `json:"gang"`

@@ -5,7 +5,6 @@ import (
 	"slices"
 )
 
-// do executes one step of a walk.
 func (w *world) do(record []byte) {
 	w.step++
 	w.fast = w.every > 0 && w.step%w.every != 0
@@ -56,7 +55,6 @@ func (w *world) anyPod(c *choices, running bool) *wpod {
 	return g.pods[start]
 }
 
-// ask schedules a pod on random nodes, and checks the decision.
 func (w *world) ask(c *choices, p *wpod, phase Phase) Decision {
 	return w.askOn(p, phase, w.someNodes(c, p.request))
 }
@@ -70,7 +68,7 @@ func (w *world) askOn(p *wpod, phase Phase, nodes Nodes) Decision {
 			text = w.s.dump()
 		}
 	}
-	// In both phases, a reservation is dropped if it is neither usable nor waits for a victim.
+	// In both phases, a reservation is dropped if it is unusable and waits for no victim.
 	held := w.s.gangs[p.gang.key]
 	mayCancel := held != nil && held.preempting && len(w.s.victimsOf(held)) == 0
 	d := w.s.Schedule(p.id, p.request, phase, nodes)
@@ -103,7 +101,7 @@ func (w *world) dumpText() string {
 	return w.s.dump()
 }
 
-// accept allocates the latest decision for a pod, which may be outdated.
+// accept allocates the latest decision for a pod. This decision may be outdated.
 func (w *world) accept(p *wpod) bool {
 	if p.bind == nil || p.running {
 		return false
@@ -142,7 +140,6 @@ func (w *world) accept(p *wpod) bool {
 	return true
 }
 
-// take records that the gang uses its devices.
 func (w *world) take(g *wgang) {
 	for i := range g.place {
 		for _, d := range g.place[i].Indices {
@@ -188,7 +185,8 @@ func (w *world) lose(lost []Downgrade) {
 	}
 }
 
-// wholeGang schedules and allocates the pods of a gang until a pod isn't bound. If it adds a gang and removes it at once, the state must not change.
+// wholeGang schedules and allocates the pods of a gang until a pod isn't bound. If it adds a gang and removes it at once, the
+// state must not change.
 func (w *world) wholeGang(c *choices, g *wgang) {
 	undo := !w.fast && g.running == 0 && c.in(20)
 	for _, p := range g.pods {
@@ -232,7 +230,6 @@ func (w *world) addAndRemove(p *wpod) {
 	}
 }
 
-// end deletes a pod, running or not.
 func (w *world) end(p *wpod) {
 	lost, known := w.s.DeleteAllocated(p.id)
 	w.note("delete allocated %s: %v %v", p.id, known, lost)
@@ -259,7 +256,6 @@ func (w *world) unseat(p *wpod) {
 	g.place, g.guaranteed, g.moved = nil, false, false
 }
 
-// endGang deletes all pods of a gang in a random order.
 func (w *world) endGang(c *choices, g *wgang) {
 	start := c.n(len(g.pods))
 	for i := range g.pods {
@@ -423,13 +419,13 @@ func (w *world) nonsense(c *choices) {
 	}
 }
 
-// conflicts reports whether the configuration still contains devices of a pod's own place. It ignores the places of the gang's other pods.
+// conflicts reports whether the configuration contains devices of a pod's own place. It ignores the places of the gang's other
+// pods.
 func (w *world) conflicts(p *wpod) bool {
 	at := &p.at.Pods[p.slot]
 	return slices.ContainsFunc(at.Indices, func(d int32) bool { return w.hw.leaf[gpu{at.Node, d}] != nil })
 }
 
-// virtualOf returns the virtual leaves of the pod that a decision is about.
 func virtualOf(d *Decision) []string {
 	if d.Placement == nil {
 		return nil

@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// maxOrder is larger than any order that a scheduler reaches by itself. An annotation may contain any number, and later gangs must get higher
-// numbers.
+// maxOrder is larger than any order that a scheduler reaches. An annotation may contain any number, but later gangs must get
+// higher numbers.
 const maxOrder = 1 << 31
 
-// takeOver rebuilds a gang from its written placement, after a restart or a change of the configuration. all means that the places of all pods are
-// certain. Otherwise only the pod's own place is certain, because other pods may have moved.
+// takeOver rebuilds a gang from its written placement, after a restart or a change of the configuration. all means that the
+// places of all pods are certain. Otherwise only the pod's own place is certain, because other pods may have moved.
 func (s *Scheduler) takeOver(r *Request, at *Placement, own int, all bool) (*gang, []Downgrade, error) {
 	if len(s.chains) == 0 {
 		return nil, nil, errors.New("the cluster has no cells")
@@ -59,8 +59,8 @@ func (s *Scheduler) takeOver(r *Request, at *Placement, own int, all bool) (*gan
 	return g, lost, nil
 }
 
-// chainNow returns the present chain of a gang. It is the chain of the pod's own leaves or, if the pod has no known leaves, the chain of the other
-// pods' leaves.
+// chainNow returns the current chain of a gang. It is the chain of the pod's own leaves. If these leaves are unknown, it is the
+// chain of the other pods' leaves.
 func (s *Scheduler) chainNow(r *Request, at *Placement, own []*pcell) *chain {
 	for _, p := range own {
 		if p != nil {
@@ -83,8 +83,8 @@ func (s *Scheduler) chainNow(r *Request, at *Placement, own []*pcell) *chain {
 	return s.chainOf(cpu)
 }
 
-// resolve returns the leaves of a pod's place. It returns an error if another pod uses a leaf. A leaf is nil if the configuration doesn't contain it,
-// or if it can't be counted as the gang's leaf. In the latter case, other explains why.
+// resolve returns the leaves of a pod's place. It returns an error if another pod uses a leaf. A leaf is nil if the
+// configuration doesn't contain it, or if it doesn't count as the gang's leaf. In the latter case, other explains why.
 func (s *Scheduler) resolve(g *gang, at *PodPlacement, chain string) (leaves []*pcell, other string, err error) {
 	cpu, known := s.WantsCPU(g.request), s.knowsKind(g.request)
 	leaves = make([]*pcell, len(at.Indices))
@@ -105,7 +105,8 @@ func (s *Scheduler) resolve(g *gang, at *PodPlacement, chain string) (leaves []*
 	return leaves, other, nil
 }
 
-// otherKind explains why a gang isn't counted on a machine that now has other kinds of leaves: the numbers of its cells now identify other devices.
+// otherKind explains why a gang doesn't count on a machine that now has different kinds of leaves. The numbers of the machine's
+// cells now identify different devices.
 func otherKind(node string, cpu bool) string {
 	if cpu {
 		return fmt.Sprintf("node %s now has CPU cells instead of GPUs", node)
@@ -113,7 +114,7 @@ func otherKind(node string, cpu bool) string {
 	return fmt.Sprintf("node %s now has GPUs instead of CPU cells", node)
 }
 
-// chainOf returns the first chain of CPU cells or of GPUs. If there is no such chain, it returns the first chain.
+// chainOf returns the first chain of CPU cells or of GPUs. If no such chain exists, it returns the first chain.
 func (s *Scheduler) chainOf(cpu bool) *chain {
 	for _, ch := range s.chains {
 		if ch.cpu == cpu {
@@ -136,7 +137,7 @@ func (s *Scheduler) repeats(g *gang) bool {
 	return false
 }
 
-// evictReservations cancels reservations of cells on which a gang already runs.
+// evictReservations cancels reservations on cells of a running gang.
 func (s *Scheduler) evictReservations(g *gang) {
 	for i := range g.slots {
 		s.cancelOn(g.slots[i].leaves)

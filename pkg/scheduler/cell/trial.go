@@ -2,8 +2,8 @@ package cell
 
 import "slices"
 
-// Trial tries to start hypothetical gangs. A gang that would start keeps its cells until End, so that later gangs of the trial can't use them. Until
-// End, the caller must not use the scheduler otherwise.
+// Trial tests whether hypothetical gangs would start. A gang that would start keeps its cells until End, so that later gangs of
+// the trial can't use them. Until End, the caller must not use the scheduler otherwise.
 type Trial struct {
 	s            *Scheduler
 	gangs        []*gang
@@ -11,13 +11,13 @@ type Trial struct {
 	epoch, order uint64
 }
 
-// Trial begins a trial. The caller must end it with End.
+// Trial starts a trial. The caller must call End.
 func (s *Scheduler) Trial() *Trial {
 	s.settle()
 	return &Trial{s: s, memory: s.keepMemory(), epoch: s.epoch, order: s.order}
 }
 
-// End releases all cells of the trial. Later decisions are the same as if there had been no trial.
+// End releases all cells of the trial. A trial doesn't affect later decisions.
 func (t *Trial) End() {
 	for _, g := range slices.Backward(t.gangs) {
 		t.s.leave(g)
@@ -27,8 +27,8 @@ func (t *Trial) End() {
 	t.s.epoch, t.s.order = t.epoch, t.order
 }
 
-// Start gives a new gang its cells if the gang would start now without evicting others. It reports whether the gang would start, and returns its
-// nodes. nodes are the nodes that the gang may run on. nil means all nodes.
+// Start assigns cells to a new gang if the gang would start now without evictions. It reports whether the gang would start, and
+// returns its nodes. nodes are the permitted nodes. nil means all nodes.
 func (t *Trial) Start(r *Request, nodes Nodes) (on []string, starts bool) {
 	s := t.s
 	s.settle()
@@ -47,7 +47,7 @@ func (t *Trial) Start(r *Request, nodes Nodes) (on []string, starts bool) {
 	return nodesOf(p.gang), true
 }
 
-// Why is like Scheduler.Why, but for a new gang that may only run on nodes. nil means all nodes.
+// Why is like Scheduler.Why, for a new gang that may only run on nodes. nil means all nodes.
 func (t *Trial) Why(r *Request, nodes Nodes) Explanation {
 	s := t.s
 	e := s.Why(r)
@@ -74,11 +74,12 @@ func (t *Trial) Why(r *Request, nodes Nodes) Explanation {
 	return e
 }
 
-// fewPods is the size of gangs that Largest always tries.
+// fewPods is the size of gangs up to which Largest ignores late.
 const fewPods = 64
 
-// Largest returns the number of pods of the largest gang with pods of the request's size that would start now without evicting others. It returns 0
-// if not even one pod would start, if the request has pods of several sizes, or if late returns true before the search among large gangs ends.
+// Largest returns the maximum number of equal pods that would start now as a gang, without evictions. It returns 0 if no pod
+// would start, or if the request has pods of several sizes. It also returns 0 if late returns true during the search among
+// large gangs.
 func (t *Trial) Largest(r *Request, nodes Nodes, late func() bool) int {
 	s := t.s
 	s.settle()

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tryGangs tries some new gangs in one trial. It returns, for each gang, its request, whether it would start, and its nodes.
+// tryGangs tries new gangs in one trial. It returns each gang's request, whether the gang would start, and its nodes.
 func tryGangs(t *testing.T, w *world, random *rand.Rand) (tried []triedGang) {
 	t.Helper()
 	trial := w.s.Trial()
@@ -49,7 +49,7 @@ type triedGang struct {
 	starts, kept bool
 }
 
-// trialWalk is like play, but calls between before each step.
+// trialWalk works like play, but calls between before each step.
 func trialWalk(data []byte, trace *strings.Builder, between func(*world)) (w *world, err error) {
 	defer catch(&err)
 	c := newChoices(data[:headerBytes])

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// Validate returns every problem of the configuration: unknown types, types that contain themselves, lists of children with a wrong length, duplicate
-// addresses, mistakes in pinned cells, and virtual cells that exceed the physical cells at some level. New fails if there is a problem.
+// Validate returns all problems of the configuration: unknown types, types that contain themselves, lists of children with a
+// wrong length, duplicate addresses, mistakes in pinned cells, and virtual cells that exceed the physical cells of a level. New
+// returns an error if there is a problem.
 func (c Config) Validate() []Problem {
 	v := validator{expander: newExpander(c), nodes: map[string]bool{}, devices: map[device]string{}, pinned: map[string]pin{}}
 	v.checkTypes()
@@ -22,7 +23,7 @@ func (c Config) Validate() []Problem {
 	return v.problems
 }
 
-// validator checks the cells that its expander returns.
+// validator checks the cells from its expander.
 type validator struct {
 	*expander
 	nodes   map[string]bool // the nodes by chain and name
@@ -31,20 +32,18 @@ type validator struct {
 	claims  []claim
 }
 
-// device is a GPU of a node.
 type device struct {
 	node  string
 	index int32
 }
 
-// pin is a pinned physical cell.
 type pin struct {
 	chain string
 	level int
 	owner string // the virtual cluster that owns it
 }
 
-// claim is a number of cells that a virtual cluster claims on a level of a chain.
+// claim is a number of cells on a level of a chain that a virtual cluster claims.
 type claim struct {
 	vc, chain string
 	level     int
@@ -73,7 +72,7 @@ func (v *validator) checkTypes() {
 	v.checkLoops()
 }
 
-// checkLoops reports each loop of types once, at the first type of the loop.
+// checkLoops reports each loop of types once, at its first type.
 func (v *validator) checkLoops() {
 	const open, done = 1, 2
 	state := make(map[string]int, len(v.types))
@@ -109,7 +108,8 @@ func (v *validator) checkLoops() {
 	}
 }
 
-// depth returns the number of levels of a type, at most one more than the limit. It returns 0 for a type in a loop.
+// depth returns the number of levels of a type. It counts at most one level more than the limit. It returns 0 for a type in a
+// loop.
 func (v *validator) depth(name string) int {
 	n, seen := 0, map[string]bool{}
 	for n <= maxLevels && !seen[name] {
@@ -127,7 +127,6 @@ func (v *validator) depth(name string) int {
 	return n
 }
 
-// walk checks the cells inside one top cell.
 type walk struct {
 	*validator
 	chain string
@@ -187,7 +186,8 @@ func (w walk) addPin(e *Expanded, depth int, path []any) {
 	w.pinned[e.Pinned] = pin{chain: w.chain, level: depth}
 }
 
-// checkSiblings reports cells with the same full address. It skips leaves and nodes, which are compared as devices and as nodes.
+// checkSiblings reports cells with the same full address. It skips leaves and nodes, because other checks compare devices and
+// nodes.
 func (v *validator) checkSiblings(cells []Expanded, path []any) {
 	seen := make(map[string]bool, len(cells))
 	for i := range cells {

@@ -221,7 +221,7 @@ func randomDivision(rnd *rand.Rand) cell.Config {
 	return c
 }
 
-// fits reports whether all virtual cells, given by type, can get physical cells that aren't owned yet. It tries all assignments.
+// fits reports whether all virtual cells, given by type, can get unowned physical cells. It tries all assignments.
 func fits(cells []cell.Expanded, wants []string, owned map[string]bool) bool {
 	if len(wants) == 0 {
 		return true

@@ -88,7 +88,7 @@ func (v *validator) isChain(name string) bool {
 	return false
 }
 
-// chains returns the types of the top cells as text, in the order of the configuration.
+// chains lists the types of the top cells, in the order of the configuration.
 func (v *validator) chains() string {
 	var out []string
 	seen := map[string]bool{}
@@ -108,7 +108,7 @@ func (v *validator) claimPin(vc, id string, path []any) {
 	p, ok := v.pinned[id]
 	switch {
 	case !ok && len(v.broken) > 0:
-		// The pinned cell may be inside a cell whose problem is already reported.
+		// The pinned cell may be inside a cell with a problem that is already reported.
 	case !ok:
 		v.fail(path, "write it as pinnedCellId of a physical cell", "there is no pinned cell %q", id)
 	case p.owner != "":

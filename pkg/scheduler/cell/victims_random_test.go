@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// slowInScope is the version of inScope that doesn't keep costs. It checks every node for every pod.
+// slowInScope is inScope without cached costs. It checks every node for every pod.
 func (p *preemption) slowInScope(sc scope) bool {
 	seated := map[int32]int{}
 	for _, set := range p.root.sets {

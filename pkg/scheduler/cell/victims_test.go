@@ -30,7 +30,6 @@ func TestAForgedOrderDoesNotMakeAllGangsEquallyOld(t *testing.T) {
 	}
 }
 
-// killed returns the names of the gangs that the victims belong to.
 func killed(victims []Victim) []string {
 	var out []string
 	for _, v := range victims {
@@ -42,7 +41,7 @@ func killed(victims []Victim) []string {
 	return out
 }
 
-// On a node with a job of 4 GPUs and four jobs of 1 GPU, only one job has to end to free 4 GPUs.
+// On a node with a job of 4 GPUs and four jobs of 1 GPU, only one job must end to free 4 GPUs.
 func TestFewerKillsEndsAsFewAsItCanOnANode(t *testing.T) {
 	for _, policy := range PolicyNames() {
 		t.Run(policy, func(t *testing.T) {
@@ -76,8 +75,8 @@ func TestWhatIsIdleBesideOtherGangsIsFreeForThoseThatAreHeldBack(t *testing.T) {
 	assert.Equal(t, Bind, d.Result, d.Reason)
 }
 
-// A guaranteed gang of 4 GPUs arrives repeatedly on the node that its virtual cluster already uses, and evicts the small gang on that node. This must
-// not keep another gang from using an idle node.
+// A guaranteed gang of 4 GPUs arrives repeatedly on the node that its virtual cluster already uses, and evicts the small gang
+// on that node. This must not prevent another gang from using an idle node.
 func TestNothingWaitsForEver(t *testing.T) {
 	s := freshScheduler(t, policies(32))
 	mustRun(t, s, flatGang("owner", "half", 0, 1, 4))
@@ -99,7 +98,7 @@ func TestNothingWaitsForEver(t *testing.T) {
 	t.Errorf("it waits beside %d idle nodes: %s", s.chains[0].clean, s.Why(big).Sentence)
 }
 
-// Why and Schedule must explain the same for a pod that doesn't belong to the existing gang with its gang's name.
+// Why and Schedule must give the same explanation for a pod that doesn't belong to the existing gang with its gang's name.
 func TestWhySaysWhatScheduleSaysOfAnotherGangWithTheName(t *testing.T) {
 	s := freshScheduler(t, quads(2, VirtualCluster{Name: "A", Cells: []Virtual{{"NODE", 2}}}))
 	mustRun(t, s, flatGang("A", "g", 0, 1, 1))
@@ -168,7 +167,7 @@ func TestWhyAgreesWithScheduleForEachPolicy(t *testing.T) {
 	require.Positive(t, kinds["HeldBack"])
 }
 
-// When racks are compared, a victim also counts by the square root of its number of machines.
+// When racks are compared, the weight of a victim is also the square root of its number of machines.
 func TestVictimsAreWeighedForGangsOfSeveralNodesToo(t *testing.T) {
 	for policy, want := range map[string][]string{"balanced": {"one0", "one1"}, "start-now": {"one0", "one1"}, "fewer-kills": {"wide"}} {
 		t.Run(policy, func(t *testing.T) {
@@ -189,7 +188,7 @@ func TestVictimsAreWeighedForGangsOfSeveralNodesToo(t *testing.T) {
 	}
 }
 
-// An unbound virtual cell is available without a victim, but not on the only node that is offered.
+// An unbound virtual cell is available without a victim, but not on the only offered node.
 func TestAGangThatMayRunOnOneNodeOnlyEndsALowerPriorityThere(t *testing.T) {
 	for _, nodes := range []int{2, 9} {
 		t.Run(fmt.Sprint(nodes, " nodes"), func(t *testing.T) {
@@ -209,7 +208,7 @@ func TestAGangThatMayRunOnOneNodeOnlyEndsALowerPriorityThere(t *testing.T) {
 	}
 }
 
-// Some of the unbound virtual cells are available, and some aren't.
+// Only some of the unbound virtual cells are available.
 func TestAGangThatMayRunOnSomeNodesEndsNoMoreThanItNeeds(t *testing.T) {
 	s := freshScheduler(t, quads(4, VirtualCluster{Name: "A", Cells: []Virtual{{"NODE", 4}}}))
 	mustRun(t, s, flatGang("A", "v1", 1, 1, 4))
@@ -225,7 +224,6 @@ func TestAGangThatMayRunOnSomeNodesEndsNoMoreThanItNeeds(t *testing.T) {
 	}
 }
 
-// The preassigned cell is bound, but one of its nodes isn't.
 func TestAGangThatMayRunOnOneNodeOfARackEndsALowerPriorityThere(t *testing.T) {
 	s := freshScheduler(t, rackOf(2, 2, VirtualCluster{Name: "A", Cells: []Virtual{{"RACK", 1}}}))
 	mustRun(t, s, flatGang("A", "low", 1, 1, 2))

@@ -2,11 +2,11 @@ package cell
 
 import "math"
 
-// view indexes the free leaves of a forest of cells, so that the best place for a gang is found without checking every node. There is a view of the
-// virtual cells of each virtual cluster and chain, and a view of the physical cells of each chain.
+// view indexes the free leaves of a forest of cells. A search can find the best place without checking every node. Each virtual
+// cluster has a view per chain for its virtual cells, and each chain has a view for its physical cells.
 //
-// A node of a view is a cell at the node level, or a root below this level. Nodes whose free leaves have the same shape share a bucket. A search
-// compares buckets and then takes a node of the best bucket.
+// A node of a view is a cell at the node level, or a root below this level. Nodes whose free leaves have the same shape share a
+// bucket. A search compares buckets and then takes a node from the best bucket.
 type view struct {
 	*tree
 	nodes   []viewNode
@@ -17,7 +17,7 @@ type view struct {
 	free    int                  // number of free leaves on nodes that aren't blocked
 	scratch bitset
 	undo    []taken
-	// classFirst means that a node of a lower class is preferred even if a larger piece has to be split.
+	// classFirst prefers nodes of a lower class, even if a larger piece has to be split.
 	classFirst bool
 }
 
@@ -46,7 +46,7 @@ type shapeKey struct {
 	class uint8
 }
 
-// bucket is the set of nodes with one shape.
+// bucket is the set of nodes whose free leaves have the same shape.
 type bucket struct {
 	key   shapeKey
 	have  int
@@ -72,7 +72,7 @@ type taken struct {
 
 const manyBits = 16
 
-// newView returns a view without free leaves. roots contains the levels of the roots, in order of their first leaf.
+// newView returns a view without free leaves. roots contains the levels of the roots, sorted by their first leaf.
 func newView(t *tree, roots []int) *view {
 	v := &view{tree: t, byShape: map[shapeKey]*bucket{}, byBits: map[shapeKey]*bucket{}}
 	v.upper = make([][]upperCell, max(0, t.top()-t.node))
@@ -111,7 +111,7 @@ func (v *view) addRoot(level int, lo *int32) {
 	v.upper[at][self].hist[0] = int32(len(v.nodes)) - c.lo
 }
 
-// mark sets the state of one leaf. The caller must call index afterwards.
+// mark sets whether a leaf is free. The caller must call index afterwards.
 func (v *view) mark(node int32, offset int32, free bool) {
 	if free {
 		v.nodes[node].free.set(offset)
@@ -120,7 +120,7 @@ func (v *view) mark(node int32, offset int32, free bool) {
 	}
 }
 
-// markAll sets the state of many leaves, and updates the index for their nodes.
+// markAll sets whether leaves are free, and updates the index of their nodes.
 func (v *view) markAll(leaves []*vcell, free bool) {
 	for _, leaf := range leaves {
 		v.mark(leaf.node, leaf.lo-leaf.base, free)
@@ -234,8 +234,8 @@ func (b *bucket) fit(v *view, n, unit int) fit {
 
 const noCost = uint64(math.MaxUint64)
 
-// cost returns a number that orders the nodes that can hold n leaves: first the lowest cell, then the smallest free piece to split, then the lowest
-// class, then the fullest node.
+// cost returns a number that orders the nodes for n leaves: first the lowest cell, then the smallest free piece to split, then
+// the lowest class, then the fullest node.
 func (v *view) cost(b *bucket, f fit) uint64 {
 	if v.classFirst {
 		return uint64(f.level)<<56 | uint64(b.key.class)<<48 | uint64(min(f.piece, 1<<16-1))<<32 | uint64(min(b.have, 1<<24-1))
@@ -277,7 +277,7 @@ func (v *view) bestNode(s scope, n, unit int) int32 {
 	return v.fullestUpper(best, s)
 }
 
-// bestOf returns the best node of a small scope, or -1. It compares all nodes of the scope.
+// bestOf returns the best node of a small scope, or -1, by comparing all nodes.
 func (v *view) bestOf(s scope, n, unit int) int32 {
 	best, least := int32(-1), noCost
 	for i := s.lo; i < s.hi; i++ {
@@ -296,7 +296,8 @@ func (v *view) bestOf(s scope, n, unit int) int32 {
 	return best
 }
 
-// firstOf returns the best node of the buckets with an equal cost: a node below the fullest cell, and the first of such nodes.
+// firstOf returns the best node among buckets with an equal cost. It prefers a node below the fullest cell, and then the first
+// node.
 func (v *view) firstOf(s scope, cost uint64, n, unit int) int32 {
 	best := int32(-1)
 	for _, b := range v.buckets {
@@ -312,7 +313,7 @@ func (v *view) firstOf(s scope, cost uint64, n, unit int) int32 {
 	return best
 }
 
-// upperFree returns the number of free leaves in the cell above a node, or -1 if there is no such cell.
+// upperFree returns the number of free leaves in the cell above a node, or -1 if no such cell exists.
 func (v *view) upperFree(i int32) int32 {
 	if i < 0 || v.nodes[i].up < 0 {
 		return -1
@@ -320,7 +321,7 @@ func (v *view) upperFree(i int32) int32 {
 	return v.upper[0][v.nodes[i].up].free
 }
 
-// fullestUpper returns the bucket's node below the fullest cell, so that the other cells stay whole.
+// fullestUpper returns the bucket's node below the fullest cell. Other cells then remain whole.
 func (v *view) fullestUpper(b *bucket, s scope) int32 {
 	first := b.nodes.first(int(s.lo), int(s.hi))
 	if first < 0 || len(v.upper) == 0 || b.size == 1 || v.nodes[first].up < 0 {
@@ -351,7 +352,7 @@ func (v *view) take(node int32, offsets []int32) {
 	v.undo = append(v.undo, taken{node, offsets})
 }
 
-// rollback releases the leaves that were taken since the mark.
+// rollback releases the leaves that were taken after the mark.
 func (v *view) rollback(mark int) {
 	for i := len(v.undo) - 1; i >= mark; i-- {
 		t := v.undo[i]

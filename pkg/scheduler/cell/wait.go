@@ -7,7 +7,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// quotaDecision returns the decision for a request that exceeds a quota. It rejects a request that could never fit into the quota.
+// quotaDecision returns the decision for a request that exceeds a quota. It rejects a request that exceeds the quota even if no
+// other gang uses the quota.
 func (s *Scheduler) quotaDecision(v *vc, r *Request, reason string) Decision {
 	n := s.leavesOf(r)
 	user, group := v.quota.ofUser(r.User), v.quota.ofGroup(r.UserGroup)
@@ -17,7 +18,7 @@ func (s *Scheduler) quotaDecision(v *vc, r *Request, reason string) Decision {
 	return Decision{Result: Wait, Reason: reason}
 }
 
-// noPlace explains why a request gets no place. It rejects a request that the idle, healthy cluster could not place either.
+// noPlace explains why a request gets no place. It rejects a request that has no place even in an idle, healthy cluster.
 func (s *Scheduler) noPlace(r *Request, targets []target, suggested Nodes) Decision {
 	if !s.couldFitAny(targets) {
 		return Decision{Result: Refuse, Reason: s.impossible(r, targets)}
@@ -53,7 +54,7 @@ func waitReason(r *Request, targets []target) string {
 	return "insufficient capacity: no free cells of " + where + " fit the gang (free: " + plural.Of(free, unitOf(targets)) + ", requested: " + strconv.Itoa(want) + ")"
 }
 
-// impossible explains why a request would have no place even in an idle, healthy cluster.
+// impossible explains why a request has no place even in an idle, healthy cluster.
 func (s *Scheduler) impossible(r *Request, targets []target) string {
 	most, want := 0, 0
 	for _, t := range targets {

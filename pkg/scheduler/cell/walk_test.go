@@ -12,14 +12,14 @@ import (
 	"testing"
 )
 
-// A walk consists of bytes: a header that determines the cluster, and a record for each step.
+// A walk is a sequence of bytes: a header that determines the cluster, and a record for each step.
 const (
 	headerBytes = 32
 	recordBytes = 8
 	walkSteps   = 400
 )
 
-// play executes the steps of a walk. It returns the first broken promise, which may be a panic.
+// play executes the steps of a walk. It returns the first violation, which may be a panic.
 func play(data []byte, trace *strings.Builder, set func(*world)) (w *world, err error) {
 	defer catch(&err)
 	if len(data) < headerBytes {
@@ -42,7 +42,7 @@ func play(data []byte, trace *strings.Builder, set func(*world)) (w *world, err 
 	return w, nil
 }
 
-// catch turns a broken promise, or a panic, into an error.
+// catch converts a violation or a panic to an error.
 func catch(err *error) {
 	switch v := recover().(type) {
 	case nil:
@@ -53,7 +53,6 @@ func catch(err *error) {
 	}
 }
 
-// randomWalk returns the bytes of a random walk.
 func randomWalk(seed uint64, steps int) []byte {
 	r := rand.New(rand.NewPCG(seed, 1))
 	data := make([]byte, headerBytes+steps*recordBytes)
@@ -63,7 +62,7 @@ func randomWalk(seed uint64, steps int) []byte {
 	return data
 }
 
-// TestRandomStepsKeepEveryPromise executes random steps. PAICTL_CELL_STEPS is their number.
+// TestRandomStepsKeepEveryPromise executes random steps. PAICTL_CELL_STEPS is the number of steps.
 func TestRandomStepsKeepEveryPromise(t *testing.T) {
 	steps := envNumber("PAICTL_CELL_STEPS", 40_000)
 	from := envNumber("PAICTL_CELL_SEED", 1)
@@ -98,8 +97,8 @@ func TestRandomStepsKeepEveryPromise(t *testing.T) {
 	t.Logf("%d steps, answers %v", steps, tally)
 }
 
-// checkEvery returns a setting with which the expensive checks run only at every n-th step. n is between 17 and 31, depending on the seed. For one
-// seed of 16, it returns nil, so that the checks run at every step.
+// checkEvery returns a function that limits the expensive checks to every n-th step. n is between 17 and 31, depending on the
+// seed. For one seed in 16, it returns nil, so that the checks run at every step.
 func checkEvery(seed int) func(*world) {
 	if seed%16 == 0 {
 		return nil
@@ -116,7 +115,7 @@ func envNumber(name string, otherwise int) int {
 
 var particulars = regexp.MustCompile(`[A-D]/\S+|"[^"]*"|[0-9]+|\[.*\]|\{.*\}|\b[ngpu][0-9]+\b`)
 
-// kind returns the kind of a broken promise. It is the text of the error without the names of gangs and nodes.
+// kind returns the text of an error without the names of gangs and nodes.
 func kind(err error) string {
 	if err == nil {
 		return ""
@@ -135,7 +134,6 @@ func kind(err error) string {
 	return particulars.ReplaceAllString(text, "#")
 }
 
-// report shrinks a failing walk and prints it.
 func report(t *testing.T, data []byte, set func(*world)) {
 	t.Helper()
 	_, first := play(data, nil, set)
@@ -145,10 +143,10 @@ func report(t *testing.T, data []byte, set func(*world)) {
 	t.Logf("first: %v\nshrunk to %d steps: %v\n%s\n%s", kind(first), (len(data)-headerBytes)/recordBytes, err, trace.String(), corpus(data))
 }
 
-// corpus returns the walk in the format of the files in testdata/fuzz/FuzzSteps.
+// corpus returns the walk in the format of testdata/fuzz/FuzzSteps.
 func corpus(data []byte) string { return fmt.Sprintf("go test fuzz v1\n[]byte(%q)\n", data) }
 
-// shrink removes steps and reduces numbers as long as the walk breaks the same promise.
+// shrink removes steps and reduces numbers as long as the walk causes the same violation.
 func shrink(data []byte, run func([]byte) error) []byte {
 	want := kind(run(data))
 	fails := func(d []byte) bool { return kind(run(d)) == want }

@@ -1,10 +1,10 @@
 package cell
 
-// Idle virtual nodes are interchangeable, because the remaining nodes always have the same shape. Therefore here, and only here, the choice in a
-// virtual cluster depends on the physical cells. It avoids preemptions, and keeps the gang in one rack.
+// Idle virtual nodes are interchangeable, because the remaining nodes always have the same shape. Therefore the code below
+// chooses virtual cells by their physical cells. This avoids preemptions, and keeps the gang in one rack.
 
-// wholeNodes places a gang in which each pod needs a whole node. It returns false if the gang isn't such a gang, or if there aren't enough idle
-// nodes.
+// wholeNodes places a gang in which each pod needs a whole node. It returns false for any other gang, or if too few nodes are
+// idle.
 func (s *Scheduler) wholeNodes(t target) ([]spot, bool) {
 	sp, sh := t.space, t.shape
 	size := t.chain.leaves[t.chain.node]
@@ -27,7 +27,6 @@ func (s *Scheduler) wholeNodes(t target) ([]spot, bool) {
 	return spots, true
 }
 
-// chooser chooses idle nodes of a virtual cluster.
 type chooser struct {
 	s     *Scheduler
 	space *space
@@ -58,7 +57,6 @@ func (w *chooser) racks() []upperCell {
 	return w.space.view.upper[0]
 }
 
-// rack offers the idle nodes of virtual rack i.
 func (w *chooser) rack(i int, best *offer) {
 	v := w.space.view
 	c := &v.upper[0][i]
@@ -88,7 +86,7 @@ func (w *chooser) rack(i int, best *offer) {
 	best.cost, best.nodes = cost, w.take(c.lo, c.hi)
 }
 
-// take returns the first idle nodes of a range of nodes, as many as wanted.
+// take returns the first idle nodes of a range, as many as wanted.
 func (w *chooser) take(lo, hi int32) []int32 {
 	v := w.space.view
 	size := int32(v.leaves[v.node])
@@ -151,7 +149,7 @@ func (w *chooser) standalone(best *offer) {
 	}
 }
 
-// killsIn returns the weight of the gangs that must be evicted for n free nodes of a cell above the node level.
+// killsIn returns the weight of the evictions for n free nodes of a cell above the node level.
 func (m *mapper) killsIn(up *pcell, n int) uint64 {
 	if m.cleanIn(up) >= n {
 		return 0
@@ -160,7 +158,7 @@ func (m *mapper) killsIn(up *pcell, n int) uint64 {
 	return m.killsFor(m.cells[m.node][up.lo/per:up.hi/per], n, func(c *pcell) bool { return c.wasFree && m.open(c) })
 }
 
-// killsFor returns the weight of the gangs that must be evicted for n of the nodes. It takes the cheapest node repeatedly.
+// killsFor returns the weight of the evictions for n of the nodes. It takes the cheapest node repeatedly.
 func (m *mapper) killsFor(nodes []*pcell, n int, usable func(*pcell) bool) uint64 {
 	m.s.stamp++
 	k := &killing{stamp: m.s.stamp, byNumber: m.kills.byNumber}

@@ -12,7 +12,7 @@ import (
 // maxHolders is the maximum number of gangs that an explanation names.
 const maxHolders = 10
 
-// Why explains why a request doesn't start now. It changes nothing.
+// Why explains why a request doesn't start now. It doesn't change the state.
 func (s *Scheduler) Why(r *Request) (e Explanation) {
 	s.settle()
 	if r != nil && r.VirtualCluster != "" && s.byVC[r.VirtualCluster] == nil {
@@ -67,7 +67,7 @@ func (s *Scheduler) Why(r *Request) (e Explanation) {
 	return e
 }
 
-// inCPUCells moves the figures to the fields for CPU cells, because they were counted as if all leaves were GPUs.
+// inCPUCells moves the figures from the fields for GPUs to the fields for CPU cells.
 func (e *Explanation) inCPUCells() {
 	e.CPUCells, e.OwnedCPUCells, e.UsedCPUCells, e.FreeCPUCells = e.GPUs, e.OwnedGPUs, e.UsedGPUs, e.FreeGPUs
 	e.GPUs, e.OwnedGPUs, e.UsedGPUs, e.FreeGPUs = 0, 0, 0, 0
@@ -82,7 +82,8 @@ func (e *Explanation) inCPUCells() {
 	}
 }
 
-// keepMemory returns a function that restores the record of preemptions after a decision that must not change this record.
+// keepMemory returns a function that restores the recorded preemptions. It is used for decisions that must not change this
+// record.
 func (s *Scheduler) keepMemory() func() {
 	before := make([]pressure, len(s.chains))
 	for i, ch := range s.chains {
@@ -95,7 +96,7 @@ func (s *Scheduler) keepMemory() func() {
 	}
 }
 
-// whyGang explains the state of a gang that has its place or has reserved cells.
+// whyGang explains the state of a gang with a place or with reserved cells.
 func (s *Scheduler) whyGang(e *Explanation, g *gang) {
 	victims := s.victimsOf(g)
 	switch {
@@ -160,7 +161,7 @@ func (s *Scheduler) figures(e *Explanation, r *Request, targets []target) {
 	e.UsedGPUs = e.OwnedGPUs - e.FreeGPUs - s.badIn(targets)
 }
 
-// badIn returns the number of unused leaves in the targets that are bad.
+// badIn returns the number of bad, unused leaves in the targets.
 func (s *Scheduler) badIn(targets []target) int {
 	bad := 0
 	for _, t := range targets {
@@ -181,7 +182,6 @@ func (s *Scheduler) badIn(targets []target) int {
 	return bad
 }
 
-// whyWait explains why a request finds no place.
 func (s *Scheduler) whyWait(e *Explanation, r *Request, targets []target) {
 	where := "The cluster"
 	if r.Priority >= MinGuaranteed {
@@ -224,11 +224,11 @@ func (s *Scheduler) whyWait(e *Explanation, r *Request, targets []target) {
 	}
 }
 
-// promise is the end of the sentence in an explanation with a Smaller.
+// promise is the last sentence of an explanation with a Smaller.
 const promise = " %s of %s would start now."
 
-// WithoutSmaller returns a text without the promise that a smaller gang would start. The promise applies only to gangs that may run on all nodes,
-// because it considers only cells.
+// WithoutSmaller removes the sentence about a smaller gang from a text. This sentence considers only cells, so it is wrong for
+// gangs that may not run on all nodes.
 func (e *Explanation) WithoutSmaller(text string) string {
 	if e.Smaller == nil {
 		return text
@@ -254,7 +254,7 @@ func levelsText(free []LevelCount) string {
 	return text + " idle"
 }
 
-// holders returns the gangs that use cells that the request can't take.
+// holders returns the gangs on cells that the request can't take.
 func (s *Scheduler) holders(r *Request, targets []target) []Holder {
 	var out []Holder
 	for _, g := range s.gangs {
@@ -342,7 +342,6 @@ func missing(targets []target, e *Explanation) []LevelCount {
 	return []LevelCount{{CellType: t.chain.names[level], GPUs: t.chain.leaves[level], Count: set.count - have}}
 }
 
-// sentence returns a reason as a sentence, with a capital letter and a full stop.
 func sentence(text string) string {
 	if text == "" {
 		return ""

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// world simulates the parts around a scheduler: controllers that create and end pods, an API server that stores annotations, and nodes that fail. It
-// applies the scheduler's decisions, and checks that they are consistent.
+// world simulates the environment of a scheduler: controllers that create and end pods, an API server that stores annotations,
+// and nodes that fail. It applies the scheduler's decisions and checks that they are consistent.
 type world struct {
 	conf    Config
 	hw      *hardware
@@ -30,7 +30,6 @@ type world struct {
 	record  func(Decision)
 }
 
-// wgang is the controller's view of a gang.
 type wgang struct {
 	key        gangKey
 	pods       []*wpod
@@ -53,7 +52,7 @@ type wpod struct {
 	slot    int
 }
 
-// violation is the panic value for a broken promise.
+// violation is the panic value for a violation.
 type violation struct{ text string }
 
 func (w *world) fail(format string, args ...any) {
@@ -84,13 +83,13 @@ func newWorld(c *choices, conf Config) *world {
 	return w
 }
 
-// adopt sets the configuration that the world checks against.
+// adopt sets the configuration for the checks.
 func (w *world) adopt(conf Config) {
 	w.conf, w.hw = conf, newHardware(conf)
 	w.oracle = newOracle(w.hw)
 }
 
-// clone returns a copy that contains only the parts of a placement that annotations contain.
+// clone copies only the parts of a placement that annotations contain.
 func (p *Placement) clone() *Placement {
 	out := &Placement{Chain: p.Chain, Order: p.Order, Moves: p.Moves, Downgraded: p.Downgraded, Pods: make([]PodPlacement, len(p.Pods))}
 	copy(out.Pods, p.Pods)
@@ -103,7 +102,6 @@ func (p *Placement) clone() *Placement {
 	return out
 }
 
-// newGang creates the pods of a gang.
 func (w *world) newGang(c *choices) *wgang {
 	w.made++
 	name := fmt.Sprintf("g%d", w.made)
@@ -135,7 +133,6 @@ func (w *world) newGang(c *choices) *wgang {
 	return g
 }
 
-// forget removes the controller of a gang.
 func (w *world) forget(g *wgang) {
 	for i := range w.gangs {
 		if w.gangs[i] == g {
@@ -157,7 +154,6 @@ func (w *world) healthy(node string, index int32) bool {
 	return w.nodeOK[node] && !w.broken[gpu{node, index}]
 }
 
-// allHealthy reports whether no node of the configuration is bad.
 func (w *world) allHealthy() bool {
 	for g := range w.hw.leaf {
 		if !w.healthy(g.node, g.index) {
@@ -167,7 +163,6 @@ func (w *world) allHealthy() bool {
 	return true
 }
 
-// offered is a set of node names.
 type offered map[string]bool
 
 func (o offered) Has(name string) bool { return o[name] }
@@ -186,7 +181,6 @@ func (w *world) someNodes(c *choices, r *Request) Nodes {
 	return o
 }
 
-// podByID returns the pod with an id.
 func (w *world) podByID(id PodID) *wpod {
 	for _, g := range w.gangs {
 		for _, p := range g.pods {

@@ -1,6 +1,6 @@
-// Package claim reads and writes the ResourceClaim of a pod: the names of GPUs, the driver that may allocate them, and the GPUs of the pod. The job
-// controller chooses the claim's name, the scheduler creates the claim, and the agent of the machine reads it. In: a pod and its place. Out: its
-// claim, and back.
+// Package claim reads and writes the ResourceClaim of a pod: the names of GPUs, the driver that may allocate them, and the GPUs
+// of the pod. The job controller chooses the claim's name, the scheduler creates the claim, and the agent of the machine reads
+// it. In: a pod and its place. Out: the pod's claim, and the place on a claim.
 package claim
 
 import (
@@ -18,32 +18,35 @@ import (
 )
 
 const (
-	// Driver is the name of the DRA driver of a machine's agent, which publishes the machine's GPUs and prepares them for pods.
+	// Driver is the DRA driver of a machine's agent. The driver publishes the machine's GPUs and prepares them for pods.
 	Driver = "gpu.paictl.openpai.org"
-	// Class is the DeviceClass of claims that the scheduler fills. It matches no device, so no other program can fill these claims.
+	// Class is the DeviceClass of claims that the scheduler allocates. It matches no device, so no other program can allocate
+	// these claims.
 	Class = Driver
-	// PodsClass is the DeviceClass of GPUs for ordinary pods, which any scheduler may allocate. The chart of the agent creates it.
+	// PodsClass is the DeviceClass of GPUs for ordinary pods, which any scheduler may allocate. The agent's chart creates the
+	// DeviceClass.
 	PodsClass = "pods." + Driver
-	// ForPods is the attribute of a device that reports whether it is a GPU for ordinary pods.
+	// ForPods is the device attribute that marks GPUs for ordinary pods.
 	ForPods = "forPods"
 	// Unhealthy is the key of the taint on a sick device.
 	Unhealthy = Driver + "/unhealthy"
-	// DetailsKey is the annotation of a claim with details of the place that changed later. An allocation itself can't be changed.
+	// DetailsKey is the claim annotation with changed details of the place. An allocation itself can't be changed.
 	DetailsKey = "paictl.openpai.org/placement"
-	// DoubtKey is the annotation of a claim that explains why the claim's pod may have other GPUs than the claim.
+	// DoubtKey is the claim annotation that explains why the pod may use other GPUs than the claim contains.
 	DoubtKey = "paictl.openpai.org/contradicted"
-	// Ref is the name of a pod's claim inside the pod, and of the claim's only request.
+	// Ref is the name of a pod's claim in the pod's spec, and of the claim's only request.
 	Ref = "gpus"
-	// suffix is the number of random characters at the end of a claim's name. They prevent a user who may create claims from guessing the name.
+	// suffix is the number of random characters at the end of a claim's name. They keep users from guessing the name and
+	// creating the claim first.
 	suffix = 8
 	// prefix is the beginning of a device name. The GPU's index follows.
 	prefix = "gpu-"
 )
 
-// DeviceName returns the name of the device with an index, such as "gpu-3". The index counts like NVML. The pool has the same name as the node.
+// DeviceName returns the name of a device, such as "gpu-3". The index is NVML's index. The pool has the same name as the node.
 func DeviceName(index int32) string { return prefix + strconv.Itoa(int(index)) }
 
-// DeviceIndex returns the index of the device with a name that DeviceName made. It returns false for any other name.
+// DeviceIndex returns the index in a name from DeviceName. It returns false for any other name.
 func DeviceIndex(name string) (int32, bool) {
 	text, ok := strings.CutPrefix(name, prefix)
 	index, err := strconv.ParseInt(text, 10, 32)
@@ -53,13 +56,13 @@ func DeviceIndex(name string) (int32, bool) {
 	return int32(index), true
 }
 
-// Name returns the name of the claim that provides a pod's GPUs, or false if the pod doesn't use a claim. The name is the pod's name, a dash and
-// eight random characters. It changes whenever a pod with the same name is created again, because Kubernetes may take long to remove the claim of a
-// pod that has ended.
+// Name returns the name of the claim that provides a pod's GPUs, or false if the pod doesn't use a claim. The name consists of
+// the pod's name, a dash and eight random characters. The random characters distinguish pods with the same name, because
+// Kubernetes may take long to remove the claim of a finished pod.
 func Name(pod *corev1.Pod) (name string, ok bool) {
 	for _, c := range pod.Spec.ResourceClaims {
 		if c.Name == Ref && c.ResourceClaimName != nil {
-			// A name of this length can't belong to the claim of another pod, such as NAME-1.
+			// A name of this length can't belong to the claim of a different pod, such as NAME-1.
 			end, ok := strings.CutPrefix(*c.ResourceClaimName, pod.Name+"-")
 			return *c.ResourceClaimName, ok && len(end) == suffix
 		}
@@ -73,7 +76,7 @@ func Expected(pod *corev1.Pod) bool {
 	return ok
 }
 
-// Expect makes a pod expect its GPUs in a claim. The containers for which has returns true share the claim.
+// Expect makes a pod expect its GPUs in a claim. All containers for which has returns true share the claim.
 func Expect(pod *corev1.Pod, has func(*corev1.Container) bool) {
 	name := pod.Name + "-" + rand.String(suffix)
 	pod.Spec.ResourceClaims = append(pod.Spec.ResourceClaims, corev1.PodResourceClaim{Name: Ref, ResourceClaimName: &name})
@@ -93,7 +96,7 @@ type Place struct {
 	Indices []int32
 	// Details are JSON that only the scheduler reads.
 	Details []byte
-	// Doubt explains why the pod may have other devices than these. It is empty if there is no doubt.
+	// Doubt explains why the pod may use other devices, or is "".
 	Doubt string
 }
 
@@ -102,7 +105,7 @@ func (p Place) Same(other Place) bool {
 	return p.Node == other.Node && slices.Equal(p.Indices, other.Indices) && string(p.Details) == string(other.Details)
 }
 
-// New returns the claim of a pod that expects a claim, without a place. Kubernetes deletes the claim together with the pod.
+// New returns a claim without a place for a pod that expects a claim. Kubernetes deletes the claim together with the pod.
 func New(pod *corev1.Pod, gpus int) *resourceapi.ResourceClaim {
 	yes := true
 	name, _ := Name(pod)
@@ -110,7 +113,7 @@ func New(pod *corev1.Pod, gpus int) *resourceapi.ResourceClaim {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: pod.Namespace, Name: name,
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID, Controller: &yes}},
-			// Without this finalizer, a claim that is deleted while its pod runs would disappear at once.
+			// Without this finalizer, a deleted claim would disappear while its pod still runs.
 			Finalizers: []string{resourceapi.Finalizer},
 		},
 		Spec: resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: []resourceapi.DeviceRequest{{
@@ -119,8 +122,9 @@ func New(pod *corev1.Pod, gpus int) *resourceapi.ResourceClaim {
 	}
 }
 
-// Of reports whether a claim was created for a pod. This means that the pod owns the claim, or, if the owner was removed (for example because the pod
-// was deleted with --cascade=orphan), that the claim is reserved for only that pod. Only the scheduler can write that reservation.
+// Of reports whether a claim was created for a pod. Normally, the pod owns the claim. The owner may have been removed, for
+// example if the pod was deleted with --cascade=orphan. In that case, the claim must be reserved for only that pod. Only the
+// scheduler can write that reservation.
 func Of(c *resourceapi.ResourceClaim, pod types.UID) bool {
 	owner := metav1.GetControllerOf(c)
 	owned := owner != nil && owner.UID == pod
@@ -131,10 +135,10 @@ func Of(c *resourceapi.ResourceClaim, pod types.UID) bool {
 		c.Spec.Devices.Requests[0].Exactly.DeviceClassName == Class
 }
 
-// Asks returns the number of GPUs that the claim of a pod requests. This number can't be changed.
+// Asks returns the number of GPUs that a claim requests. This number can't change.
 func Asks(c *resourceapi.ResourceClaim) int64 { return c.Spec.Devices.Requests[0].Exactly.Count }
 
-// Status returns the status of the claim of a pod that has a place. now is the time of the allocation.
+// Status returns the status of a claim whose pod has a place. now is the time of the allocation.
 func Status(pod *corev1.Pod, at Place, now metav1.Time) resourceapi.ResourceClaimStatus {
 	results := make([]resourceapi.DeviceRequestAllocationResult, len(at.Indices))
 	for i, index := range at.Indices {
@@ -157,7 +161,7 @@ func Status(pod *corev1.Pod, at Place, now metav1.Time) resourceapi.ResourceClai
 	}
 }
 
-// Read returns the place on a claim, and the UID of the pod that has this place. The error explains why the claim has no place.
+// Read returns the place on a claim, and the UID of the pod at this place. The error explains why the claim has no place.
 func Read(c *resourceapi.ResourceClaim) (pod types.UID, at Place, err error) {
 	if c.Status.Allocation == nil {
 		return "", Place{}, fmt.Errorf("claim %s/%s is not allocated", c.Namespace, c.Name)

@@ -7,8 +7,8 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// ConfigMap is the name of the ConfigMap with the configuration of the running scheduler, in the platform's namespace. ConfigMapKey is the key of the
-// configuration in this ConfigMap.
+// ConfigMap is the name of the ConfigMap with the running scheduler's configuration, in the platform's namespace. ConfigMapKey
+// is the key in this ConfigMap.
 const (
 	ConfigMap    = "scheduler-configuration"
 	ConfigMapKey = "hivedscheduler.yaml"
@@ -39,7 +39,7 @@ type encodedCell struct {
 	Count int    `yaml:"cellNumber"`
 }
 
-// encodedSKU describes a CPU cell in OpenPAI's form: no GPU, one processor.
+// encodedSKU describes a CPU cell in OpenPAI's format: no GPU, one processor.
 type encodedSKU struct {
 	CPU int `yaml:"cpu"`
 }
@@ -55,8 +55,8 @@ type encodedQuota struct {
 	Groups   map[string]int `yaml:"groups,omitempty"`
 }
 
-// Encode writes a configuration in HiveD's format. If Parse reads the result, it returns the same configuration, with the virtual clusters in order
-// of their names.
+// Encode writes a configuration in HiveD's format. Parse returns the same configuration for the result, except that the virtual
+// clusters are sorted by name.
 func Encode(c cell.Config) ([]byte, error) {
 	types, vcs := mapping(), mapping()
 	for _, t := range c.Types {
@@ -103,7 +103,7 @@ func Encode(c cell.Config) ([]byte, error) {
 
 func mapping() *yaml.Node { return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"} }
 
-// put adds an entry to the end of a mapping.
+// put appends an entry to a mapping.
 func put(m *yaml.Node, key string, value any) error {
 	k, err := strictyaml.Node(key)
 	if err != nil {

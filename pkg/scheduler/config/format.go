@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// fileFormat is the structure of HiveD's configuration. Keys that only HiveD's own process reads are accepted and have no effect.
+// fileFormat is the structure of HiveD's configuration. Keys that only HiveD itself reads are accepted and ignored.
 type fileFormat struct {
 	Physical physicalCluster           `yaml:"physicalCluster"`
 	Virtual  map[string]virtualCluster `yaml:"virtualClusters"`
@@ -27,7 +27,8 @@ type fileFormat struct {
 type physicalCluster struct {
 	Types map[string]cellType `yaml:"cellTypes"`
 	Cells []physicalCell      `yaml:"physicalCells"`
-	// SKUTypes determine whether a leaf is a GPU or a CPU cell. GPUTypes, from early releases, are for OpenPAI's REST server.
+	// SKUTypes determine whether a leaf is a GPU or a CPU cell. GPUTypes comes from early releases. Only OpenPAI's REST server
+	// reads it.
 	SKUTypes skuTypes           `yaml:"skuTypes"`
 	GPUTypes strictyaml.Ignored `yaml:"gpuTypes"`
 	Rest     unknownKeys        `yaml:",inline"`
@@ -51,7 +52,7 @@ type physicalCell struct {
 type virtualCluster struct {
 	Cells  []virtualCell `yaml:"virtualCells"`
 	Pinned []pinnedCell  `yaml:"pinnedCells"`
-	// Quota isn't part of HiveD's format. It limits the GPUs that each user, or each group of users, may hold with guarantee at a time.
+	// Quota isn't part of HiveD's format. It limits the guaranteed GPUs of each user or each group.
 	Quota quota `yaml:"quota"`
 	// Policy isn't part of HiveD's format. It is one of the names in cell.Policies.
 	Policy string      `yaml:"policy"`
@@ -77,11 +78,11 @@ type quota struct {
 	Rest     unknownKeys    `yaml:",inline"`
 }
 
-// skuTypes are the leaf types that OpenPAI describes without GPUs, as units of processors and memory. Other types, and the resources of all types,
-// are for OpenPAI's REST server.
+// skuTypes lists the leaf types that OpenPAI describes without GPUs, as units of processors and memory. Only OpenPAI's REST
+// server reads other types and the resources of all types.
 type skuTypes []string
 
-// DecodeNode implements strictyaml.NodeDecoder. It ignores types that it can't parse, because such types don't describe CPU cells.
+// DecodeNode implements strictyaml.NodeDecoder. It ignores unreadable types, because they don't describe CPU cells.
 func (s *skuTypes) DecodeNode(_ *strictyaml.Decoder, n *yaml.Node, _ strictyaml.Path) {
 	var types map[string]struct {
 		GPU *float64 `yaml:"gpu"`
@@ -97,5 +98,5 @@ func (s *skuTypes) DecodeNode(_ *strictyaml.Decoder, n *yaml.Node, _ strictyaml.
 	}
 }
 
-// unknownKeys collects keys that aren't part of the format. HiveD ignores such keys, so they only cause warnings.
+// unknownKeys collects keys that aren't part of the format. They only cause warnings, because HiveD ignores them.
 type unknownKeys map[string]strictyaml.Ignored

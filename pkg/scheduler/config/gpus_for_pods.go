@@ -10,8 +10,8 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// checkGPUsForPods reports handwritten cells that contain GPUs that the layout gives to ordinary pods. Otherwise gangs and ordinary pods would get
-// the same GPUs.
+// checkGPUsForPods reports handwritten cells with GPUs that the layout reserves for ordinary pods. Otherwise gangs and ordinary
+// pods could use the same GPUs.
 func (r *reader) checkGPUsForPods(l layout.Layout, c cell.Config) {
 	w := givenWalk{reader: r, node: map[string]bool{}, given: map[string][]int{}}
 	for _, m := range l.MachineList {
@@ -34,14 +34,14 @@ func (r *reader) checkGPUsForPods(l layout.Layout, c cell.Config) {
 	}
 }
 
-// givenWalk walks the cells to find GPUs that the layout gives to ordinary pods. given contains these GPUs by node.
+// givenWalk walks the cells to find GPUs that the layout reserves for ordinary pods. given contains these GPUs by node.
 type givenWalk struct {
 	*reader
 	node  map[string]bool
 	given map[string][]int
 }
 
-// cell walks a cell. written is the part of the file at path that defines the cell, or nil if the file doesn't contain it.
+// cell walks a cell. written is the definition of the cell at path, or nil if the file doesn't define this cell.
 func (w *givenWalk) cell(e *cell.Expanded, written *cell.Physical, path strictyaml.Path) {
 	if w.node[e.Type] {
 		w.leaves(e, e.Address, path)
@@ -56,7 +56,7 @@ func (w *givenWalk) cell(e *cell.Expanded, written *cell.Physical, path strictya
 	}
 }
 
-// leaves reports the GPUs below a cell of a node. All findings have the node's position in the file.
+// leaves reports the reserved GPUs below a cell of a node. The findings have the node's position in the file.
 func (w *givenWalk) leaves(e *cell.Expanded, node string, path strictyaml.Path) {
 	var both []int
 	var walk func(e *cell.Expanded)

@@ -12,30 +12,35 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// DefaultVirtualCluster is the name of the virtual cluster that owns all cells if the configuration defines no virtual clusters.
+// DefaultVirtualCluster is the virtual cluster that owns all cells if the configuration defines no virtual clusters.
 const DefaultVirtualCluster = "default"
 
-// ProcessorType is the leaf type of machines without GPUs. Such a leaf, a CPU cell, is one processor with its share of the memory.
+// ProcessorType is the leaf type of machines without GPUs. Such a leaf is called a CPU cell. It is one processor with its share
+// of the memory.
 const ProcessorType = "CPU"
 
-// systemProcessors is how many processors of a machine without GPUs are reserved for the programs that run on each machine. masterProcessors is how
-// many are reserved in addition on a master.
+// systemProcessors is the number of processors that are reserved for system programs on a machine without GPUs.
+// masterProcessors is the number of additional reserved processors on a master.
 const (
 	systemProcessors = 1
 	masterProcessors = 2
 )
 
-// rackLabels returns the keys of the labels that name the rack of a machine, in order of preference.
+// rackLabels returns the labels for the rack of a machine, in order of preference.
 func rackLabels() []string { return []string{"rack", "topology.kubernetes.io/rack"} }
 
-// hardware returns the physical part of the configuration for a layout. Each SKU becomes a cell type SKU-NODE. Its leaves are the GPUs, whose type is
-// named after their model, or, on machines without GPUs, processors of ProcessorType. Machines whose labels name a rack are in cells of the type
-// SKU-RACK-n. n is the number of machines in the rack, because all cells of a type have the same number of children. hardware leaves out machines
-// that are only masters, machines without GPUs that aren't workers, and machines without GPUs that the control plane fills. A machine that gives GPUs
-// to ordinary pods is a separate cell outside of its rack. Its type is SKU-NODE-n, where n is the number of its other GPUs.
+// hardware returns the physical part of the configuration for a layout. Each SKU becomes a cell type SKU-NODE. The leaves of a
+// machine are its GPUs, whose type is named after the GPU model. On machines without GPUs, the leaves are processors of
+// ProcessorType. Machines with a rack label are in cells of the type SKU-RACK-n, where n is the number of machines in the rack.
+// All cells of a type have the same number of children.
 //
-// A layout doesn't describe the connections between the GPUs of a machine, so the GPUs form one level. If GPUs are split, a GPU is a cell of the type
-// SKU-GPU. Its parts or instances are the leaves, whose type is named after the model and the number of parts or the profile of the instances.
+// hardware omits machines that are only masters. It also omits machines without GPUs that aren't workers, or whose processors
+// the control plane uses. A machine with GPUs for ordinary pods is a separate cell outside its rack. The cell's type is
+// SKU-NODE-n, where n is the number of the machine's other GPUs.
+//
+// A layout doesn't describe the connections between GPUs, so the GPUs of a machine form one level. If GPUs are split, each GPU is
+// a cell of the type SKU-GPU. The leaves are its parts or instances. Their type is named after the model, and after the number of
+// parts or the profile of the instances.
 func hardware(l layout.Layout) cell.Config {
 	var c cell.Config
 	for _, sku := range slices.Sorted(maps.Keys(l.MachineSKU)) {
@@ -78,8 +83,8 @@ func hardware(l layout.Layout) cell.Config {
 	return c
 }
 
-// partialNodes returns the cells of the machines of a SKU that give some of their GPUs to ordinary pods. A machine that gives all its GPUs to
-// ordinary pods has no cell.
+// partialNodes returns the cells for machines of a SKU that give some of their GPUs to ordinary pods. If a machine gives all its GPUs to
+// ordinary pods, it has no cell.
 func partialNodes(l layout.Layout, sku string) (out []cell.Physical) {
 	for _, m := range l.MachineList {
 		jobs := l.GPUsForJobs(m)
@@ -96,13 +101,13 @@ func partialNodes(l layout.Layout, sku string) (out []cell.Physical) {
 	return out
 }
 
-// hasCells reports whether jobs may run on a machine, regardless of its GPUs and processors.
+// hasCells reports whether jobs may run on a machine. It ignores the GPUs and processors.
 func hasCells(m layout.Machine) bool {
 	return m.Hostname != "" && (!m.HasRole(layout.RoleMaster) || len(m.Roles) != 1)
 }
 
-// leavesOf returns the type and number of leaves of a machine of a SKU. The leaves are the machine's GPUs, or else as many processors as each of the
-// SKU's machines can give to jobs.
+// leavesOf returns the type and number of leaves per machine of a SKU. The leaves are GPUs. Without GPUs, the leaves are the
+// processors that every machine of the SKU can give to jobs.
 func leavesOf(l layout.Layout, sku string) (leaf string, n int) {
 	s := l.MachineSKU[sku]
 	if hasGPUs(s) {
@@ -126,7 +131,7 @@ func leavesOf(l layout.Layout, sku string) (leaf string, n int) {
 	return ProcessorType, max(1, s.CPU.VCore-taken)
 }
 
-// partsOf returns the number of parts into which each GPU of a SKU is split.
+// partsOf returns the number of parts per GPU of a SKU.
 func partsOf(l layout.Layout, sku string) int {
 	if s := l.MachineSKU[sku]; hasGPUs(s) {
 		return s.GPU.Shares()
@@ -138,8 +143,8 @@ func isBoth(m layout.Machine) bool {
 	return m.HasRole(layout.RoleMaster) && m.HasRole(layout.RoleWorker)
 }
 
-// isFull reports whether the control plane uses all processors of a machine without GPUs. No pod would fit into a cell of such a machine, so pods
-// that got the cell would wait.
+// isFull reports whether the control plane uses all processors of a machine without GPUs. No pod would fit on a cell of such a
+// machine.
 func isFull(l layout.Layout, m layout.Machine) bool {
 	s := l.MachineSKU[m.SKU]
 	return !hasGPUs(s) && isBoth(m) && s.CPU.VCore <= systemProcessors+masterProcessors
@@ -161,8 +166,8 @@ type rack struct {
 	nodes []string
 }
 
-// machinesOf returns the machines of a SKU that are whole cells: the racks in order of their names, and the machines without a rack. Machines are in
-// order of their names, so the order of lines in layout.yaml has no effect.
+// machinesOf returns the machines of a SKU that form whole cells: racks sorted by name, and machines without a rack. Machines
+// are sorted by name, so the order in layout.yaml has no effect.
 func machinesOf(l layout.Layout, sku string) (racks []rack, loose []string) {
 	byName := map[string][]string{}
 	for _, m := range l.MachineList {
@@ -195,13 +200,13 @@ func rackOf(m layout.Machine) string {
 	return ""
 }
 
-// typeName returns a name that is valid in a dotted path of cell types.
+// typeName replaces the characters that aren't valid in a cell type.
 func typeName(s string) string { return strings.NewReplacer(".", "-", " ", "-", "/", "-").Replace(s) }
 
-// address returns a name that can be a component of a cell's address.
+// address replaces the characters that aren't valid in a cell address.
 func address(s string) string { return strings.NewReplacer("/", "-", " ", "-").Replace(s) }
 
-// ownEverything returns the virtual cluster of a configuration that defines no virtual clusters. It owns all cells.
+// ownEverything returns a virtual cluster that owns all cells. It is used if the configuration defines no virtual clusters.
 func ownEverything(c cell.Config) []cell.VirtualCluster {
 	vc := cell.VirtualCluster{Name: DefaultVirtualCluster}
 	at := map[string]int{}

@@ -11,13 +11,14 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// Parse reads a configuration and checks it. It returns all findings in order of lines, including the problems that cell.Config.Validate finds. If a
-// finding is an error, the returned configuration can't be used.
+// Parse reads and checks a configuration. It returns all findings in order of lines, including the problems from
+// cell.Config.Validate. If a finding is an error, the configuration is invalid.
 func Parse(name string, data []byte) (cell.Config, strictyaml.Findings) {
 	return ParseWithin(name, data, 0)
 }
 
-// ParseWithin is like Parse, but rejects a configuration with more cells than the limit before it checks the cells. 0 means the general limit.
+// ParseWithin works like Parse with a limit for the number of cells. It checks the limit before it creates cells. 0 means the
+// general limit.
 func ParseWithin(name string, data []byte, cells int) (cell.Config, strictyaml.Findings) {
 	var f fileFormat
 	doc, findings := strictyaml.Decode(name, data, &f)
@@ -46,7 +47,6 @@ func ParseWithin(name string, data []byte, cells int) (cell.Config, strictyaml.F
 	return c, r.findings
 }
 
-// reader converts a decoded file to a configuration, and collects findings.
 type reader struct {
 	doc      *strictyaml.Document
 	base     strictyaml.Path // the path at which the configuration begins in the document
@@ -72,7 +72,7 @@ func (r *reader) config(p physicalCluster, vcs map[string]virtualCluster) cell.C
 	return c
 }
 
-// inOrder returns the names of the cell types in the order of the file.
+// inOrder returns the names of cell types in the order of the file.
 func (r *reader) inOrder(types map[string]cellType) []string {
 	rest := maps.Clone(types)
 	names := make([]string, 0, len(types))
@@ -96,7 +96,7 @@ func physical(cells []physicalCell) []cell.Physical {
 	return out
 }
 
-// virtual returns the virtual clusters in order of their names.
+// virtual returns the virtual clusters, sorted by name.
 func virtual(vcs map[string]virtualCluster) []cell.VirtualCluster {
 	var out []cell.VirtualCluster
 	for _, name := range slices.Sorted(maps.Keys(vcs)) {
@@ -113,7 +113,7 @@ func virtual(vcs map[string]virtualCluster) []cell.VirtualCluster {
 	return out
 }
 
-// check applies the core's rules. It adds warnings about settings that are allowed but questionable.
+// check runs the checks of package cell. It adds warnings about valid but questionable settings.
 func (r *reader) check(c cell.Config) {
 	problems := c.Validate()
 	for _, p := range problems {
@@ -131,7 +131,7 @@ func (r *reader) check(c cell.Config) {
 	r.findings.Sort()
 }
 
-// warnNoCells warns about entries that don't give cells to a virtual cluster. HiveD accepts such entries.
+// warnNoCells warns about entries that give no cells to a virtual cluster. HiveD accepts such entries.
 func (r *reader) warnNoCells(c cell.Config) {
 	for _, vc := range c.VirtualClusters {
 		for i, one := range vc.Cells {
@@ -143,7 +143,8 @@ func (r *reader) warnNoCells(c cell.Config) {
 	}
 }
 
-// warnUnusedTypes warns about types without physical cells. If the type of a child is misspelled, for example, the intended type is unused.
+// warnUnusedTypes warns about types without physical cells. For example, a type is unused if its name is misspelled in its
+// parent.
 func (r *reader) warnUnusedTypes(c cell.Config) {
 	used, types := map[string]bool{}, c.Hierarchy()
 	for _, p := range c.Physical {
@@ -163,7 +164,7 @@ func (r *reader) warnUnusedTypes(c cell.Config) {
 	}
 }
 
-// warnHardware warns about nodes without an address in the configuration, and about pinned cells that no virtual cluster owns.
+// warnHardware warns about nodes without an address and about pinned cells without an owner.
 func (r *reader) warnHardware(c cell.Config) {
 	w := hardwareWalk{reader: r, node: map[string]bool{}, child: map[string]string{}, owned: map[string]bool{}}
 	for _, t := range c.Types {
@@ -208,7 +209,6 @@ func (w *hardwareWalk) cell(p *cell.Physical, typeName string, path strictyaml.P
 	}
 }
 
-// aboveNode reports whether cells of a type contain nodes.
 func (w *hardwareWalk) aboveNode(typeName string) bool {
 	for t := w.child[typeName]; t != ""; t = w.child[t] {
 		if w.node[t] {
@@ -218,7 +218,7 @@ func (w *hardwareWalk) aboveNode(typeName string) bool {
 	return false
 }
 
-// warnUnknown warns about the unknown keys of all structs of the format.
+// warnUnknown warns about unknown keys in v and its fields.
 func (r *reader) warnUnknown(v reflect.Value, path strictyaml.Path) {
 	switch v.Kind() {
 	case reflect.Slice:

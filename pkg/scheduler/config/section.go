@@ -14,15 +14,15 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// services contains the sections of services-configuration.yaml that concern the scheduler: our own section, and OpenPAI's section, which contains
-// HiveD's file as text.
+// services contains two sections of services-configuration.yaml: paictl's section for the scheduler, and OpenPAI's section,
+// which contains HiveD's file as text.
 type services struct {
 	Scheduler section     `yaml:"scheduler"`
 	Hived     section     `yaml:"hivedscheduler"`
 	Rest      unknownKeys `yaml:",inline"`
 }
 
-// section is the part of a section that this package reads. The section may also contain settings of the chart.
+// section is the part of the section that this package reads. The section may also contain settings of the chart.
 type section struct {
 	Physical physicalCluster           `yaml:"physicalCluster"`
 	Virtual  map[string]virtualCluster `yaml:"virtualClusters"`
@@ -31,7 +31,7 @@ type section struct {
 	Rest     unknownKeys               `yaml:",inline"`
 }
 
-// textBlock is a text in the file that is itself YAML, with its position.
+// textBlock is a YAML document inside a string of the file, with the string's position.
 type textBlock struct {
 	text string
 	line int // the number of the text's first line in the file; 0 if the text isn't a block of lines
@@ -45,10 +45,10 @@ func (b *textBlock) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path stricty
 	}
 }
 
-// FromCluster makes the configuration from a layout and services-configuration.yaml. The section scheduler may contain physicalCluster and
-// virtualClusters, or config, which is HiveD's file as text. If the section scheduler contains none of these, FromCluster reads OpenPAI's
-// hivedscheduler.config. Without physicalCluster, the layout defines the hardware. Without virtualClusters, a virtual cluster called default owns all
-// cells. The findings have positions in servicesFile.
+// FromCluster creates the configuration from a layout and services-configuration.yaml. The section scheduler may contain
+// physicalCluster and virtualClusters, or config, which is HiveD's file as text. If the section contains none of these,
+// FromCluster reads OpenPAI's hivedscheduler.config. Without physicalCluster, the layout defines the hardware. Without
+// virtualClusters, a virtual cluster called default owns all cells. The findings have positions in servicesFile.
 func FromCluster(l layout.Layout, servicesFile string, servicesText []byte) (cell.Config, strictyaml.Findings) {
 	var s services
 	doc, findings := strictyaml.Parse(servicesFile, servicesText)
@@ -89,12 +89,12 @@ func isEmptyFile(findings strictyaml.Findings) bool {
 	return len(findings) == 1 && findings[0].Rule == "yaml/empty"
 }
 
-// says reports whether the block contains a text. OpenPAI treats a single character as an empty text.
+// says reports whether the block contains a text. Like OpenPAI, it treats a single character as empty.
 func (b textBlock) says() bool { return len(strings.TrimSpace(b.text)) > 1 }
 
 func (p physicalCluster) empty() bool { return len(p.Types) == 0 && len(p.Cells) == 0 }
 
-// complete adds the missing parts of a configuration, and checks the result.
+// complete adds the missing parts of a configuration and checks the result.
 func (r *reader) complete(l layout.Layout, p physicalCluster, vcs map[string]virtualCluster) cell.Config {
 	c := r.config(p, vcs)
 	made := p.empty()
@@ -113,7 +113,7 @@ func (r *reader) complete(l layout.Layout, p physicalCluster, vcs map[string]vir
 	return c
 }
 
-// warnLayout warns about effects of a layout on the scheduler that an administrator may not expect.
+// warnLayout warns about unexpected effects of a layout on the scheduler.
 func (r *reader) warnLayout(l layout.Layout, c cell.Config) {
 	if len(c.Physical) == 0 {
 		r.add(strictyaml.Warning, nil, "scheduler/no-gpu", "no machine of the layout has GPUs, or is a worker whose processors are known", "")
@@ -136,7 +136,7 @@ func (r *reader) warnLayout(l layout.Layout, c cell.Config) {
 	slices.SortFunc(r.findings, func(a, b strictyaml.Finding) int { return strings.Compare(a.Message, b.Message) })
 }
 
-// warnUnknownNodes warns about handwritten nodes that aren't machines of the layout.
+// warnUnknownNodes warns about handwritten nodes that the layout doesn't contain.
 func (r *reader) warnUnknownNodes(l layout.Layout, c cell.Config) {
 	const shown = 5
 	cells, err := c.Expand()
@@ -174,7 +174,7 @@ func (r *reader) warnUnknownNodes(l layout.Layout, c cell.Config) {
 	}
 }
 
-// fromText reads HiveD's file from a text in the section. It converts the positions of the findings to positions in the file.
+// fromText reads HiveD's file from a string in the section. It converts positions in the string to positions in the file.
 func (r *reader) fromText(l layout.Layout, file []byte, s *section) cell.Config {
 	base, block := r.base.With("config"), s.Config
 	if !s.Physical.empty() || len(s.Virtual) > 0 {

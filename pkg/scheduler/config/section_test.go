@@ -74,7 +74,7 @@ func TestFromClusterOfALayout(t *testing.T) {
 	}
 }
 
-// splitting returns the layout of plain, and a pointer to the GPU of its machine type, which tests may change.
+// splitting returns the layout of plain, and a pointer to the GPU of its machine type. Tests may change the GPU.
 func splitting() (layout.Layout, *layout.GPU) {
 	l := plain()
 	sku := l.MachineSKU["8x-a100"]
@@ -188,7 +188,7 @@ func TestFromClusterWithoutGPUs(t *testing.T) {
 	assert.Empty(t, got.Physical)
 }
 
-// withCPUs returns a layout with GPU machines and with machines whose number of processors is known.
+// withCPUs returns a layout of GPU machines and machines with a known number of processors.
 func withCPUs(machines ...layout.Machine) layout.Layout {
 	l := twoSKUs(append([]layout.Machine{machine("a1", "8x-a100")}, machines...)...)
 	l.MachineSKU["cpu"] = layout.SKU{CPU: layout.CPU{VCore: 16}}

@@ -17,7 +17,8 @@ type nodeSet map[string]bool
 // Has implements cell.Nodes.
 func (n nodeSet) Has(name string) bool { return n[name] }
 
-// constraints determine the nodes that may run a pod. The first three fields come from a pod, and the other two from a node.
+// constraints determine the nodes that may run a pod. The first three fields come from a pod. The last two fields come from a
+// node.
 type constraints struct {
 	Selector    map[string]string    `json:",omitempty"`
 	Affinity    *corev1.NodeAffinity `json:",omitempty"`
@@ -27,7 +28,7 @@ type constraints struct {
 	Taints []corev1.Taint    `json:",omitempty"`
 }
 
-// text returns a text that is equal for equal constraints.
+// text returns the same text for equal constraints.
 func (c constraints) text() string {
 	data, err := json.Marshal(c)
 	if err != nil {
@@ -43,7 +44,7 @@ func constraintsOf(n *corev1.Node) string {
 	return constraints{Labels: n.Labels, Taints: n.Spec.Taints}.text()
 }
 
-// limitsOf returns the constraints that come from a pod.
+// limitsOf returns the constraints of a pod.
 func limitsOf(p *corev1.Pod) constraints {
 	c := constraints{Selector: p.Spec.NodeSelector, Tolerations: p.Spec.Tolerations}
 	if p.Spec.Affinity != nil && p.Spec.Affinity.NodeAffinity != nil {
@@ -52,9 +53,9 @@ func limitsOf(p *corev1.Pod) constraints {
 	return c
 }
 
-// nodesFor returns the nodes that may run all of some pods and that didn't reject them. nil means all nodes. If no node may run all of the pods,
-// nodesFor returns the nodes that may run any of them, and kube-scheduler then rejects the other pods. If no node may run one of the pods, the result
-// is empty.
+// nodesFor returns the nodes that may run all of the pods and that didn't reject them. nil means all nodes. If no node may run
+// all of the pods, nodesFor returns the nodes that may run any of them. kube-scheduler then rejects the other pods. If one of
+// the pods may not run on any node, the result is empty.
 func (s *state) nodesFor(g *gang, pods []*pod) cell.Nodes {
 	var common nodeSet
 	either, all, nowhere := nodeSet{}, false, false
@@ -110,10 +111,10 @@ func (n nodeSet) and(other nodeSet) nodeSet {
 	return out
 }
 
-// mostAdmitted limits the number of constraints whose nodes are cached, because each job may have different constraints.
+// mostAdmitted is the maximum number of cached constraints, because each job may have different constraints.
 const mostAdmitted = 256
 
-// admits returns the nodes of the configuration whose labels and taints allow a pod. nil means all nodes.
+// admits returns the configured nodes whose labels and taints allow a pod. nil means all nodes.
 func (s *state) admits(p *pod) nodeSet {
 	if set, known := s.admitted[p.limits]; known {
 		return set
@@ -145,14 +146,14 @@ func admits(p *corev1.Pod, n *corev1.Node, required nodeaffinity.RequiredNodeAff
 	return match && err == nil
 }
 
-// keepsOut reports whether a taint keeps pods off a node. It ignores the taint of a cordoned node, because the core already treats such a node as
-// unhealthy.
+// keepsOut reports whether a taint excludes pods from a node. It ignores the taint of a cordoned node, because package cell
+// already treats such a node as unhealthy.
 func keepsOut(t *corev1.Taint) bool {
 	return t.Effect == corev1.TaintEffectNoExecute || t.Effect == corev1.TaintEffectNoSchedule && t.Key != corev1.TaintNodeUnschedulable
 }
 
-// tolerates reports whether a toleration matches a taint. It compares values only for the operator Equal. Every other operator counts as a match, so
-// that kube-scheduler evaluates it, because kube-scheduler's function differs between releases.
+// tolerates reports whether a toleration matches a taint. It compares values only for the operator Equal. Any other operator
+// counts as a match. kube-scheduler evaluates these operators, because their meaning differs between releases.
 func tolerates(o *corev1.Toleration, t *corev1.Taint) bool {
 	if o.Effect != "" && o.Effect != t.Effect || o.Key != "" && o.Key != t.Key {
 		return false

@@ -10,11 +10,12 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// A gang of pods without GPUs prefers CPU cells. It gets its alternative, a share of GPUs, if storage or a label excludes the machines with CPU
-// cells, or if other gangs hold the CPU cells. All pods of the gang use the same request.
+// A gang of pods without GPUs prefers CPU cells. Its alternative is a share of GPUs. The gang uses the alternative if storage
+// or a label excludes the machines with CPU cells, or if other gangs hold the CPU cells. All pods of the gang use the same
+// request.
 
-// alternative returns the alternative request of a pod. It returns nil if the pod has no alternative or if the operator reserves the machines with
-// GPUs.
+// alternative returns the alternative request of a pod. It returns nil if the pod has no alternative, or if the operator
+// reserves the machines with GPUs.
 func alternative(core *cell.Scheduler, p *pod) *cell.Request {
 	if p.preferred == nil || p.preferred.Alternative == nil || core.ReservesGPUMachines() || core.WantsCPU(p.preferred.Alternative) {
 		return nil
@@ -22,7 +23,6 @@ func alternative(core *cell.Scheduler, p *pod) *cell.Request {
 	return p.preferred.Alternative
 }
 
-// use sets the request of a pod to its preferred request or to its alternative.
 func (p *pod) use(alternative bool) {
 	if p.request = p.preferred; alternative {
 		p.request = p.preferred.Alternative
@@ -35,7 +35,7 @@ func useAll(pods []*pod, alternative bool) {
 	}
 }
 
-// rejoin sets the request of pods without a place to the request for which their gang already has or reserves cells.
+// rejoin sets the request of pods without a place to the request of their gang's cells or reservation.
 func (s *state) rejoin(g *gang, ready []*pod) {
 	or := ready[0].preferred.Alternative
 	if or == nil {
@@ -45,7 +45,7 @@ func (s *state) rejoin(g *gang, ready []*pod) {
 	useAll(ready, has != nil && has.LeafType == or.LeafType && slices.Equal(has.Sets(), or.Sets()))
 }
 
-// requests returns the requests that can give a waiting pod a place, in order of preference.
+// requests returns the possible requests of a waiting pod, in order of preference.
 func (s *state) requests(p *pod) []*cell.Request {
 	if or := alternative(s.core, p); or != nil && s.core.RequestOf(p.gang.vc, p.gang.name) == nil {
 		return []*cell.Request{p.preferred, or}
@@ -53,8 +53,8 @@ func (s *state) requests(p *pod) []*cell.Request {
 	return []*cell.Request{p.request}
 }
 
-// searchBoth searches first with the preferred request of a gang's pods, and then with the alternative. It preempts other gangs only if neither
-// request fits on free cells, like the core if there are several types of GPUs.
+// searchBoth searches a place for the preferred request of a gang's pods, and then for the alternative. It preempts other gangs
+// only if neither request fits on free cells. Package cell does the same for several types of GPUs.
 func (s *state) searchBoth(ready []*pod, nodes cell.Nodes) cell.Decision {
 	p := ready[0]
 	first := s.search(p, nodes)
@@ -76,7 +76,7 @@ func (s *state) searchBoth(ready []*pod, nodes cell.Nodes) cell.Decision {
 	return because(p, first)
 }
 
-// useBound chooses between the two requests of a bound pod by the pod's annotations. A pod on CPU cells has no IsolationKey.
+// useBound chooses the request of a bound pod by the pod's annotations. A pod on CPU cells has no IsolationKey.
 func (s *state) useBound(p *pod) {
 	devices := p.object.Annotations[annotation.IsolationKey]
 	if p.preferred == nil || p.preferred.Alternative == nil || devices == "" {
@@ -86,5 +86,5 @@ func (s *state) useBound(p *pod) {
 	p.use(has == cellsOf(p.preferred.Alternative) && (has != cellsOf(p.preferred) || s.core.WantsCPU(p.preferred)))
 }
 
-// cellsOf returns the number of cells for each pod of the request's own set.
+// cellsOf returns the number of cells per pod in the request's own set.
 func cellsOf(r *cell.Request) int { return r.Sets()[r.Set].Cells }

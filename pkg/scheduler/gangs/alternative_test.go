@@ -15,7 +15,8 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// orGPUs returns a request for CPU cells, with a share of GPUs as the alternative. gang and gpus are GANG:PODS:CELLS.
+// orGPUs returns a request for CPU cells, with a share of GPUs as the alternative. gang and gpus have the format
+// GANG:PODS:CELLS.
 func orGPUs(vc string, priority int, gang, gpus string) string {
 	part := strings.Split(gpus, ":")
 	return onCPU(spec(vc, priority, gang)) + "orElse:\n  leafCellNumber: " + part[2] + "\n  affinityGroup:\n    name: " + part[0] +
@@ -59,7 +60,7 @@ func TestTasksWithoutGPUsRunOnCPUCellsIfTheyCan(t *testing.T) {
 	assert.Equal(t, "it has 2 CPU cells on 1 node", why.Sentence)
 }
 
-// A single machine without GPUs must not keep a task from the machine that has its storage.
+// The task must run on the machine with its storage, even if another machine has no GPUs.
 func TestATaskWhoseStorageIsOnAMachineWithGPUsRunsThere(t *testing.T) {
 	c := newCluster(t, withCPUs)
 	p := c.create(prep("p", orGPUs("A", 5, "p:1:2", "p:1:1")))
@@ -185,7 +186,7 @@ func TestNothingEndsForCPUCellsIfGPUsAreFree(t *testing.T) {
 	assert.Empty(t, deleted())
 }
 
-// Pods that are created later or again use the request for which their gang already has or reserves cells.
+// Pods that are created later use the request of the cells that their gang has or reserves.
 func TestAllPodsOfAGangTakeTheSame(t *testing.T) {
 	c := newCluster(t, withCPUs)
 	full := c.run(prep("full", onCPU(spec("A", 5, "full:1:4"))))
@@ -208,7 +209,7 @@ func TestAllPodsOfAGangTakeTheSame(t *testing.T) {
 	assert.Contains(t, []string{"a0", "a1"}, c.place(again), "where its gang is")
 }
 
-// A node that has disappeared also has a taint, and its cells count as bad.
+// A missing node also has a taint, and its cells count as bad.
 func TestADeadNodeLeavesTheOfferOfASmallerGang(t *testing.T) {
 	c := newCluster(t, withCPUs)
 	node := readyNode("a1")

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// One gang is rejected because its own annotations are long. Other gangs with the same shape aren't affected.
+// One gang is rejected because its own annotations are long. Other gangs with the same shape must start.
 func TestLongAnnotationsKeepNoOtherGangFromStarting(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	long := newPod("long", spec("A", 1, "long:1:1"))

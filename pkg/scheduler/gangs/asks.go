@@ -8,7 +8,6 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// asks summarizes the request of a gang.
 func (s *state) asks(g *gang) api.Asks {
 	p := g.first()
 	if p.request == nil {

@@ -9,26 +9,27 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/queue"
 )
 
-// placeAtOnce is how many pods of a gang get their places before other requests may have the lock.
+// placeAtOnce is how many pods of a gang get places before the lock is released for other requests.
 const placeAtOnce = 1000
 
-// placing gives pods of one class of a gang their places in memory, before the places are written to Kubernetes.
+// placing assigns places in memory to the pods of one class in a gang. The places are written to Kubernetes later.
 type placing struct {
 	gang *gang
 	left []*pod
-	// nodes are the nodes that may run all of these pods. apart means that the pods may be placed one by one, because the gang already runs. A pod
-	// that finds no place then doesn't keep the other pods from their places.
+	// nodes are the nodes that may run all of these pods. apart means that the gang already runs, so its pods may be placed one
+	// by one. A pod without a place then doesn't prevent the places of other pods.
 	nodes cell.Nodes
 	apart bool
 	first *cell.Decision // the decision about the first pod
-	// failed means that at least one pod has found no place.
+	// failed means that at least one pod has no place.
 	failed bool
-	// lost explains why a pod finds no place although all pods had one when the first pod got its place, because something has changed since.
+	// lost explains why a pod no longer has a place. When the first pod got its place, all pods had places, but the state has
+	// changed since.
 	lost string
 }
 
-// place gives the first placeAtOnce pods their places, and leaves the others for later. It returns the pods that have a place now. Its result for the
-// gang is valid only if the other pods also get their places.
+// place assigns places to the first placeAtOnce pods, and leaves the other pods for later. It returns the pods that have a
+// place now. Its result for the gang is valid only if the other pods also get places.
 func (s *state) place(r *placing) (queue.Attempt, []*corev1.Pod) {
 	part := r.left[:min(placeAtOnce, len(r.left))]
 	r.left = r.left[len(part):]
@@ -90,7 +91,7 @@ func (s *state) placeOne(r *placing, p *pod) bool {
 	return ok
 }
 
-// give gives a pod the place in a decision, if the decision is to bind. It reports whether the pod has the place now.
+// give assigns the place in a decision to a pod if the decision is Bind. It reports whether the pod has the place now.
 func (s *state) give(p *pod, d *cell.Decision) bool {
 	if d.Result != cell.Bind {
 		s.wait(p, d.Reason)
@@ -106,7 +107,7 @@ func (s *state) give(p *pod, d *cell.Decision) bool {
 	return true
 }
 
-// hold records the place that the core has given to a pod, so that kube-scheduler binds the pod to its node.
+// hold records the place of a pod, so that kube-scheduler binds the pod to its node.
 func (s *state) hold(p *pod, d *cell.Decision, downgrades []cell.Downgrade) {
 	p.state, p.reason, p.assumed = api.Binding, "", s.now()
 	p.node, p.indices, p.slot = d.Node, d.Indices, d.Slot

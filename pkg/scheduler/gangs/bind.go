@@ -17,20 +17,20 @@ import (
 )
 
 const (
-	// bindTimeout limits the time of one request that only a leader may make.
+	// bindTimeout is the timeout of a request that only a leader may send.
 	bindTimeout = 3 * time.Second
-	// bindsAtOnce is the number of simultaneous bindings for a virtual cluster. If all pods of a large gang were bound at once, each binding would
-	// exceed its time limit. With one number for all virtual clusters, a large gang of one virtual cluster would delay the others.
+	// bindsAtOnce is the maximum number of concurrent bindings per virtual cluster. If all pods of a large gang were bound at
+	// once, each binding would exceed its timeout. With a global limit, a large gang would delay other virtual clusters.
 	bindsAtOnce = 32
 )
 
-// turns limits the number of simultaneous bindings for each virtual cluster. The zero value is ready to use.
+// turns limits the concurrent bindings of each virtual cluster. The zero value is ready to use.
 type turns struct {
 	mu sync.Mutex
 	of map[string]chan struct{}
 }
 
-// take waits for a turn. The function end ends the turn.
+// take waits for a turn. The caller must call end afterwards.
 func (t *turns) take(ctx context.Context, vc string) (end func(), err error) {
 	t.mu.Lock()
 	if t.of == nil {
@@ -50,7 +50,7 @@ func (t *turns) take(ctx context.Context, vc string) (end func(), err error) {
 	}
 }
 
-// Bind writes the node of a pod and its cells on that node to Kubernetes.
+// Bind writes the node and the cells of a pod to Kubernetes.
 func (b *Store) Bind(ctx context.Context, uid types.UID, node string) error {
 	var vc string
 	b.locked(func(s *state) {
@@ -103,8 +103,8 @@ func (b *Store) Bind(ctx context.Context, uid types.UID, node string) error {
 	return err
 }
 
-// giveUp releases the places of a pod and its gang if the API server rejects the pod or its claim, because the same request would fail again until an
-// administrator changes a policy or a right. No cells are held for the gang until it is retried.
+// giveUp releases the places of a pod and its gang if the API server rejects the pod or its claim. The same request would fail
+// again until an administrator changes a policy or a permission. Until the next attempt, no cells are held for the gang.
 func (b *Store) giveUp(uid types.UID, node string, err error) {
 	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
 		return
@@ -126,7 +126,7 @@ func (b *Store) giveUp(uid types.UID, node string, err error) {
 	b.signal()
 }
 
-// unclaimed reports to a pod that its claim couldn't be written.
+// unclaimed reports that a pod's claim couldn't be written.
 func (b *Store) unclaimed(obj *corev1.Pod, err error) {
 	b.locked(func(s *state) {
 		if p := s.pods[obj.UID]; p != nil {
@@ -136,8 +136,8 @@ func (b *Store) unclaimed(obj *corev1.Pod, err error) {
 	})
 }
 
-// toClaim returns a pod that expects its GPUs in a claim, and the pod's place. It returns nil if the pod expects no claim, or if the pod is already
-// bound.
+// toClaim returns a pod that expects its GPUs in a claim, and the pod's place. It returns nil if the pod expects no claim or is
+// already bound.
 func (b *Store) toClaim(uid types.UID, node string) (obj *corev1.Pod, at claim.Place, err error) {
 	leading := b.locked(func(s *state) {
 		if p := s.pods[uid]; p != nil && p.state == api.Binding && p.node == node && Claims(p.object) {
@@ -150,9 +150,9 @@ func (b *Store) toClaim(uid types.UID, node string) (obj *corev1.Pod, at claim.P
 	return obj, at, err
 }
 
-// toBind returns the binding to send for a pod, and records that it is sent. It returns nil if the pod is already
-// bound. at is the place on the pod's claim, if the pod expects a claim. number is the number of the pod's place when
-// the claims were written.
+// toBind returns the binding for a pod, and records that the binding is sent. It returns nil if the pod is already bound. at is
+// the place on the pod's claim, if the pod expects a claim. number is the number of the pod's place when the claims were
+// written.
 func (b *Store) toBind(uid types.UID, node string, at claim.Place, number uint64) (out *corev1.Binding, err error) {
 	leading := b.locked(func(s *state) {
 		p := s.pods[uid]
@@ -180,7 +180,6 @@ func (b *Store) toBind(uid types.UID, node string, at claim.Place, number uint64
 	return out, err
 }
 
-// binding returns a pod's place in the form that Kubernetes expects.
 func (p *pod) binding() *corev1.Binding {
 	annotations := map[string]string{}
 	if p.bound.BindInfo != "" {
@@ -198,8 +197,8 @@ func (p *pod) binding() *corev1.Binding {
 	}
 }
 
-// post sends a binding. The API server writes the place and its annotations in one request, or not at all. known is false if the outcome can't be
-// read. The informer reports the outcome later.
+// post sends a binding. The API server writes the place and its annotations atomically. known is false if the result is
+// unknown. The informer reports the result later.
 func (b *Store) post(ctx context.Context, binding *corev1.Binding) (known bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, bindTimeout)
 	defer cancel()

@@ -18,10 +18,11 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// Claims reports whether a pod's GPUs are written on a claim, which only the scheduler may fill. The pod's annotations are then only informative.
+// Claims reports whether a claim contains the pod's GPUs. Only the scheduler may allocate this claim. The pod's annotations are
+// then only informative.
 func Claims(obj *corev1.Pod) bool { return Wants(obj) && claim.Expected(obj) }
 
-// listClaims returns the places on claims by the UID of the pod. A cluster before Kubernetes 1.34 has no claims.
+// listClaims returns the places on claims by the UID of the pod. Clusters before Kubernetes 1.34 have no claims.
 func (b *Store) listClaims(ctx context.Context, pods []*corev1.Pod) (map[types.UID]claim.Place, error) {
 	expected := map[string]types.UID{}
 	for _, p := range pods {
@@ -51,7 +52,6 @@ func (b *Store) listClaims(ctx context.Context, pods []*corev1.Pod) (map[types.U
 	}
 }
 
-// claimed reads the place of a bound pod from its claim.
 func (s *state) claimed(p *pod) (*cell.Placement, int, error) {
 	at, ok := s.claims[p.uid]
 	switch {
@@ -65,12 +65,12 @@ func (s *state) claimed(p *pod) (*cell.Placement, int, error) {
 	return annotation.ReadOwn(p.request, at.Node, at.Indices, at.Details)
 }
 
-// claim returns the place that has to be written on the claim of a pod.
+// claim returns the place for the claim of a pod.
 func (p *pod) claim() claim.Place {
 	return claim.Place{Node: p.node, Indices: p.indices, Details: p.details}
 }
 
-// unclaimable explains why a pod that expects its GPUs in a claim can't have a place. It returns "" if the pod can have a place.
+// unclaimable explains why a pod that expects its GPUs in a claim can't have a place, or returns "".
 func (s *state) unclaimable(p *pod) string {
 	switch {
 	case !Claims(p.object):
@@ -83,7 +83,7 @@ func (s *state) unclaimable(p *pod) string {
 	return ""
 }
 
-// writeClaim creates the claim of a pod and writes the pod's place to it. If the claim already exists, an earlier attempt created it.
+// writeClaim creates the claim of a pod and writes the pod's place to the claim. An earlier attempt may have created the claim.
 func (b *Store) writeClaim(ctx context.Context, pod *corev1.Pod, at claim.Place) error {
 	claims := b.client.ResourceV1().ResourceClaims(pod.Namespace)
 	name, _ := claim.Name(pod)
@@ -119,7 +119,8 @@ func (b *Store) writeClaim(ctx context.Context, pod *corev1.Pod, at claim.Place)
 		})
 	}
 	if c.DeletionTimestamp != nil {
-		// Kubernetes doesn't remove the claim while it is reserved for an existing pod. After the removal, the pod gets a new claim.
+		// Kubernetes doesn't remove the claim while the claim is reserved for an existing pod. After the removal, the pod gets
+		// a new claim.
 		if len(c.Status.ReservedFor) > 0 || c.Status.Allocation != nil {
 			err = update(resourceapi.ResourceClaimStatus{})
 		}
@@ -129,7 +130,7 @@ func (b *Store) writeClaim(ctx context.Context, pod *corev1.Pod, at claim.Place)
 		return nil
 	}
 	if c.Status.Allocation != nil {
-		// An allocation can't be changed, only removed.
+		// An allocation can be removed, but not changed.
 		if err := update(resourceapi.ResourceClaimStatus{}); err != nil {
 			return fmt.Errorf("take back the claim of %s: %w", podKey(pod), err)
 		}
@@ -140,7 +141,7 @@ func (b *Store) writeClaim(ctx context.Context, pod *corev1.Pod, at claim.Place)
 	return nil
 }
 
-// stillAt reports whether a pod still has the place that is about to be written on its claim.
+// stillAt reports whether a pod still has the place to be written on its claim.
 func (b *Store) stillAt(uid types.UID, at claim.Place) (still bool) {
 	b.locked(func(s *state) {
 		p := s.pods[uid]
@@ -150,16 +151,19 @@ func (b *Store) stillAt(uid types.UID, at claim.Place) (still bool) {
 }
 
 const (
-	// gatherLimit is how long a pod whose claim is written waits for the claims of its gang's other pods, after the last of these claims was written.
+	// gatherLimit is how long a pod with a written claim waits for the claims of its gang's other pods. The time starts when
+	// the last of these claims was written.
 	gatherLimit = 30 * time.Second
-	// gatherMost limits the whole wait. It is enough for ten thousand pods on an API server that needs half a second for a response.
+	// gatherMost is the maximum duration of the whole wait. It is enough for ten thousand pods if the API server needs half a
+	// second per response.
 	gatherMost = 10 * time.Minute
-	// gatherLook is how often the pod checks whether this time has expired.
+	// gatherLook is how often the pod checks whether the wait has timed out.
 	gatherLook = time.Second
 )
 
-// gather records that the claim of a pod is written, if the pod expects a claim. It then waits until all claims of the pod's gang are written. The
-// first pod is bound only after that, so that a new leader that takes over between the bindings finds the places of all pods.
+// gather records that a pod's claim is written, if the pod expects a claim. Then it waits until all claims of the pod's gang
+// are written. No pod is bound before that. A new leader that takes over during the bindings therefore finds the places of all
+// pods.
 func (b *Store) gather(ctx context.Context, uid types.UID, at claim.Place) error {
 	var all chan struct{}
 	var key string
@@ -210,7 +214,7 @@ func (b *Store) gather(ctx context.Context, uid types.UID, at claim.Place) error
 	}
 }
 
-// gathers reports whether a pod still has to wait for the claims of its gang.
+// gathers reports whether a pod has to wait for the claims of its gang.
 func (p *pod) gathers(now time.Time) bool {
 	return now.Sub(p.gang.moved) < gatherLimit && now.Sub(p.assumed) < gatherMost
 }
@@ -222,12 +226,11 @@ func (g *gang) gather() {
 	}
 }
 
-// written reports whether the claims of all pods that are about to be bound are written.
 func (g *gang) written() bool {
 	return g.all(&g.unwritten, func(p *pod) bool { return p.state != api.Binding || p.claimed || p.sent || !Claims(p.object) })
 }
 
-// ungather ends the wait of a gang's pods for the claims of other pods.
+// ungather ends the wait of a gang's pods for claims of other pods.
 func (g *gang) ungather() {
 	if g.gathered != nil {
 		close(g.gathered)
@@ -235,7 +238,8 @@ func (g *gang) ungather() {
 	}
 }
 
-// resume gives a pod the place that the former leader wrote on its claim, if other pods of its gang already run because that leader bound them.
+// resume assigns the place on a pod's claim to the pod. The former leader wrote the claim. Other pods of the gang already run,
+// because that leader bound them.
 func (s *state) resume(p *pod) {
 	at, ok := s.claims[p.uid]
 	if !ok || at.Doubt != "" || p.gang == nil || p.state != api.Waiting || !p.gang.runs(p.class) || p.object.DeletionTimestamp != nil || len(p.object.Spec.SchedulingGates) > 0 {
@@ -252,7 +256,7 @@ func (s *state) resume(p *pod) {
 	s.hold(p, &cell.Decision{Result: cell.Bind, Node: at.Node, Indices: at.Indices, Chain: placement.Chain, Placement: placement, Slot: slot}, downgrades)
 }
 
-// leading makes a request that only a leader may make, with a time limit.
+// leading sends a request that only a leader may send, with a timeout.
 func (b *Store) leading(ctx context.Context, request func(context.Context) error) error {
 	done, ok := b.opts.Election.Begin(bindTimeout)
 	if !ok {

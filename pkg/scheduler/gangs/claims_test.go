@@ -29,7 +29,6 @@ func claiming(p *corev1.Pod) *corev1.Pod {
 	return p
 }
 
-// claim returns the claim of a pod.
 func (c *cluster) claim(p *corev1.Pod) *resourceapi.ResourceClaim {
 	c.t.Helper()
 	name, ok := claim.Name(p)
@@ -39,7 +38,6 @@ func (c *cluster) claim(p *corev1.Pod) *resourceapi.ResourceClaim {
 	return got
 }
 
-// devices returns the node and the devices on the claim of a pod.
 func (c *cluster) devices(p *corev1.Pod) string {
 	c.t.Helper()
 	pod, at, err := claim.Read(c.claim(p))
@@ -48,7 +46,7 @@ func (c *cluster) devices(p *corev1.Pod) string {
 	return at.Node + ":" + annotation.Isolation(at.Indices)
 }
 
-// bindGang places the pods of a gang and binds all of them at the same time, as kube-scheduler does.
+// bindGang places the pods of a gang and binds all of them concurrently, as kube-scheduler does.
 func (c *cluster) bindGang(pods ...*corev1.Pod) {
 	c.t.Helper()
 	var all errgroup.Group
@@ -97,7 +95,7 @@ func TestClaimsAreEnoughForARestart(t *testing.T) {
 	require.Len(t, after.Items, 3)
 }
 
-// A new leader keeps the place of a pod that doesn't exist at the moment, because the claims of the gang's other pods contain it.
+// A new leader must keep the place of a missing pod, because the claims of the gang's other pods contain this place.
 func TestAPlaceIsKeptForAPodThatIsAwayDuringARestart(t *testing.T) {
 	for name, stayed := range map[string]int{"the first is away": 1, "the second is away": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -178,14 +176,12 @@ func (c *cluster) bindAlone(p *corev1.Pod, node string) {
 	c.wait(p, api.Bound)
 }
 
-// placeOf returns the place that has to be written on a pod's claim.
 func (c *cluster) placeOf(p *corev1.Pod) claim.Place {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
 	return c.b.state.pods[p.UID].claim()
 }
 
-// number returns the number of a pod's place.
 func (c *cluster) number(p *corev1.Pod) uint64 {
 	at, _ := c.b.Place(p.UID)
 	return at.Number
@@ -234,7 +230,7 @@ func TestAnnotationsOfAPodWithAClaimAreNotBelieved(t *testing.T) {
 	c.waits(w) // three of four GPUs are taken, regardless of the annotations
 }
 
-// A pod whose claim was deleted while it ran may still use GPUs.
+// A pod whose claim was deleted may still use GPUs.
 func TestWhatAPodWithoutItsClaimMayUseIsGivenToNoOne(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.run(claiming(newPod("p", spec("A", 5, "p:1:1"))))
@@ -246,7 +242,7 @@ func TestWhatAPodWithoutItsClaimMayUseIsGivenToNoOne(t *testing.T) {
 	assert.NotEqual(t, p.Spec.NodeName, q.Spec.NodeName)
 }
 
-// Any user can create a claim that names GPUs. It has no effect unless the scheduler created it for its pod.
+// Any user can create a claim that contains GPUs. It has no effect unless the scheduler created the claim for its pod.
 func TestAClaimOfAnotherSaysNothing(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.run(claiming(newPod("p", spec("A", 5, "p:1:2"))))
@@ -261,7 +257,7 @@ func TestAClaimOfAnotherSaysNothing(t *testing.T) {
 	assert.Equal(t, at, c.devices(p))
 }
 
-// The removal of the claim of a pod that has ended takes some time. Another pod with the same name doesn't wait for the removal.
+// Removing the claim of a finished pod takes some time. Another pod with the same name must not wait for the removal.
 func TestAPodOfTheSameNameHasAClaimOfItsOwn(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	first := c.run(claiming(newPod("p", spec("A", 5, "p:1:1"))))
@@ -276,7 +272,7 @@ func TestAPodOfTheSameNameHasAClaimOfItsOwn(t *testing.T) {
 	assert.Equal(t, api.Bound, c.state(again))
 }
 
-// A user who may create claims has seen the name of the claim that a pod expects.
+// A user who may create claims has created the claim that a pod expects.
 func TestAClaimThatIsInTheWayKeepsItsPodWaitingAndOthersGetItsPlace(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.create(claiming(newPod("p", spec("A", 5, "p:1:2"))))
@@ -334,8 +330,8 @@ func TestAPodThatIsBoundAfterAllHasWhatItsClaimSays(t *testing.T) {
 	assert.NotEqual(t, c.devices(p), c.devices(q))
 }
 
-// The former leader filled the pod's claim and requested its binding, which takes effect only now. The new leader may have given the pod another
-// place in the meantime.
+// The former leader allocated the pod's claim and requested its binding, which takes effect late. By then, the new leader may
+// have given the pod a different place.
 func TestAPodThatTheLeaderBeforeHasBoundHasWhatItsClaimSays(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.create(claiming(newPod("p", spec("A", 5, "p:1:1"))))
@@ -384,7 +380,7 @@ func TestNoPodIsBoundBeforeTheClaimsOfItsGangAreWritten(t *testing.T) {
 	c.wait(b, api.Bound)
 }
 
-// A gang was started before its pods had claims. Pods that are created again have claims.
+// A gang was started before its pods had claims. Recreated pods have claims.
 func TestAPodWithoutAClaimWaitsForTheClaimsOfItsGang(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	plain := c.create(newPod("p1", spec("A", 5, "g:2:2")))
@@ -484,7 +480,7 @@ func TestAClaimIsFilledAnewWithAnotherPlace(t *testing.T) {
 	assert.Equal(t, gpus(c.pod(p)), c.devices(p))
 }
 
-// Details on a claim apply to the pod for which the claim was created, and not to a later claim with the same name.
+// Details on a claim apply only to the pod of this claim, and not to a later claim with the same name.
 func TestDetailsAreWrittenToThePodsOwnClaimOnly(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.run(claiming(newPod("p", spec("A", 5, "p:1:1"))))
@@ -513,7 +509,7 @@ func TestAClaimThatAsksForAnotherNumberOfGPUsIsNotFilled(t *testing.T) {
 	assert.Nil(t, c.claim(p).Status.Allocation)
 }
 
-// The pod's gang lost its place while the pod waited for the claims of the other pods, and then got the same place again.
+// The pod's gang lost its place while the pod waited for the claims of other pods, and then got the same place again.
 func TestAPodThatHasItsPlaceAgainWaitsForTheClaimsOfItsGangAgain(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	a := c.create(claiming(newPod("p1", spec("A", 5, "g:2:2"))))
@@ -539,7 +535,6 @@ func TestAPodThatHasItsPlaceAgainWaitsForTheClaimsOfItsGangAgain(t *testing.T) {
 	_, err := c.b.toBind(a.UID, node, c.placeOf(a), c.number(a))
 	require.ErrorContains(t, err, "has lost its placement in the meantime")
 
-	// The pod has another place when its claim is written.
 	at.Indices = []int32{7}
 	require.NoError(t, c.b.gather(t.Context(), a.UID, at))
 	c.b.locked(func(s *state) { assert.False(t, s.pods[a.UID].claimed) })
@@ -554,7 +549,7 @@ func TestWhyAClaimCouldNotBeWrittenIsForgottenOnceItIs(t *testing.T) {
 	c.b.locked(func(s *state) { assert.Empty(t, s.pods[p.UID].claimError) })
 }
 
-// If the claims of a gang are written one after the other, the gang waits for some time.
+// If the claims of a gang are written slowly one after the other, the gang continues to wait.
 func TestAGangWaitsForItsClaimsAsLongAsOneIsWrittenNowAndThen(t *testing.T) {
 	c := newCluster(t, fourNodes)
 	var pods []*corev1.Pod

@@ -12,19 +12,18 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/config"
 )
 
-// configuration is a configuration that the scheduler has accepted.
 type configuration struct {
 	text       string
 	cells      cell.Config
 	generation int64
 }
 
-// parseConfiguration parses a configuration in HiveD's YAML. The result is usable if no finding is an error.
+// parseConfiguration parses a configuration in HiveD's YAML. The result is valid if no finding is an error.
 func parseConfiguration(file, text string) (*configuration, strictyaml.Findings) {
 	return parseWithin(file, text, 0)
 }
 
-// parseWithin is like parseConfiguration, but rejects a configuration with more cells than most. 0 means unlimited.
+// parseWithin works like parseConfiguration, but rejects a configuration with more than most cells. 0 means unlimited.
 func parseWithin(file, text string, most int) (*configuration, strictyaml.Findings) {
 	cells, findings := config.ParseWithin(file, []byte(text), most)
 	return &configuration{text: text, cells: cells}, findings
@@ -67,7 +66,7 @@ func (b *Store) configChanged(string) {
 	}
 }
 
-// applyConfig uses the configuration in a text. If it can't be used, applyConfig returns the reason.
+// applyConfig applies a configuration. If the configuration is invalid, applyConfig returns the reason.
 func (b *Store) applyConfig(text string) string {
 	next, findings := parseConfiguration(b.opts.ConfigKey, text)
 	if errs := findings.Errors(); len(errs) > 0 {
@@ -105,7 +104,7 @@ func (b *Store) configObject() *corev1.ConfigMap {
 	return c
 }
 
-// short cuts a text to a length that fits in an event.
+// short shortens a text for an event.
 func short(text string) string {
 	const most = 1000
 	if len(text) > most {

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// swapped is twoTeams, but B owns the rack and A owns the node.
+// swapped is twoTeams with swapped cells: B owns the rack and A owns the node.
 var swapped = strings.NewReplacer("  A:", "  B:", "  B:", "  A:").Replace(twoTeams)
 
 func TestAChangeOfTheConfigurationTakesEffectAtOnce(t *testing.T) {

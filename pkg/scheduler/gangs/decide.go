@@ -18,21 +18,24 @@ import (
 )
 
 const (
-	// gangGrace is how long after the creation of its last pod a gang waits for pods that don't exist yet.
+	// gangGrace is how long a gang waits for missing pods after the creation of its last pod.
 	gangGrace = 10 * time.Second
-	// placeLimit is how long a gang keeps a place to which kube-scheduler doesn't bind the pod.
+	// placeLimit is how long a gang keeps its place while kube-scheduler doesn't bind the pods.
 	placeLimit = 2 * time.Minute
-	// refusedFor is how long a gang avoids a node that couldn't run one of its pods.
+	// refusedFor is how long a gang first avoids a node that couldn't run one of its pods. The time doubles with each further
+	// failed node.
 	refusedFor = 30 * time.Second
-	// mostRefused is the maximum of this time, which doubles each time another node can't run the gang.
+	// mostRefused is the maximum of this time.
 	mostRefused = 10 * time.Minute
-	// firstPause is how long a pod that wasn't bound to its place gets no new place. It doubles up to mostRefused.
+	// firstPause is how long an unbound pod gets no new place after its place was released. The pause doubles up to
+	// mostRefused.
 	firstPause = 10 * time.Second
-	// refreshEvery is how often places are searched for all gangs even without a change, because some gangs are held back only for a time.
+	// refreshEvery is how often places are searched for all gangs without a change, because some gangs are held back only for a
+	// time.
 	refreshEvery = 10 * time.Second
 )
 
-// expire releases places to which kube-scheduler doesn't bind the pods, and retries all gangs from time to time.
+// expire releases places of pods that kube-scheduler doesn't bind. It also periodically retries all gangs.
 func (s *state) expire() {
 	now := s.now()
 	if now.Sub(s.refreshed) >= refreshEvery {
@@ -68,8 +71,8 @@ func (s *state) expire() {
 	}
 }
 
-// unbound releases the place of a pod that kube-scheduler didn't bind. It also releases the places of the pod's gang, unless the gang already runs.
-// Other gangs may then use the cells for a while. It returns the pods that lost their place.
+// unbound releases the place of a pod that kube-scheduler didn't bind. It also releases the places of the pod's gang, unless
+// the gang already runs. Other gangs may then use the cells for a while. It returns the pods that lost their place.
 func (s *state) unbound(p *pod) []*pod {
 	g, reason := p.gang, p.gang.refusal
 	with := []*pod{p}
@@ -85,7 +88,7 @@ func (s *state) unbound(p *pod) []*pod {
 	return with
 }
 
-// paused returns one of the pods that may not get a place yet, or nil.
+// paused returns a pod that may not get a place yet, or nil.
 func (s *state) paused(pods []*pod) *pod {
 	i := slices.IndexFunc(pods, func(p *pod) bool { return p.state == api.Waiting && s.now().Before(p.pause) })
 	if i < 0 {
@@ -94,16 +97,16 @@ func (s *state) paused(pods []*pod) *pod {
 	return pods[i]
 }
 
-// mostHeld is how often a gang's binding may fail before cells are no longer held for the gang during its pauses.
+// mostHeld is how often the binding of a gang may fail before cells are no longer held for the gang during pauses.
 const mostHeld = 3
 
-// alike reports whether all pods that name a gang have the same class and may run on the same nodes.
+// alike reports whether all pods of a gang have the same class and may run on the same nodes.
 func (g *gang) alike() bool {
 	first := g.pods[0]
 	return !slices.ContainsFunc(g.pods, func(p *pod) bool { return p.class != first.class || p.limits != first.limits })
 }
 
-// ready returns the waiting pods of a class that can run as soon as they have a place.
+// ready returns the waiting pods of a class that can run when they have a place.
 func (g *gang) ready(class string) []*pod {
 	var out []*pod
 	for _, p := range g.pods {
@@ -118,7 +121,7 @@ func (p *pod) ready() bool {
 	return p.request != nil && (p.state == api.Waiting || p.state == api.Preempting) && p.object.DeletionTimestamp == nil && len(p.object.Spec.SchedulingGates) == 0
 }
 
-// try searches places for a gang's pods. If it finds places, pods are the pods that now have one.
+// try searches places for a gang's pods. If it finds places, pods are the pods with a place.
 func (s *state) try(g *gang) (attempt queue.Attempt, pods []*corev1.Pod) {
 	g.held = false
 	attempt = queue.Unfit
@@ -139,7 +142,7 @@ func (s *state) try(g *gang) (attempt queue.Attempt, pods []*corev1.Pod) {
 	return attempt, pods
 }
 
-// tryClass is like try, but only for the pods of a gang in the same class as a given pod.
+// tryClass works like try, for the pods with the class of a given pod.
 func (s *state) tryClass(g *gang, like *pod) (queue.Attempt, []*corev1.Pod) {
 	ready := g.ready(like.class)
 	if reason := s.incomplete(g, like, ready); reason != "" {
@@ -168,14 +171,14 @@ func (s *state) tryClass(g *gang, like *pod) (queue.Attempt, []*corev1.Pod) {
 	d := s.searchBoth(ready, nodes)
 	s.count.decisions.WithLabelValues(string(d.Result)).Inc()
 	if d.Result == cell.Preempt {
-		// Other requests may have the lock before the cells are reserved, because for a whole cluster both steps take long.
+		// Release the lock before the cells are reserved, because the search and the reservation take long for a whole cluster.
 		s.leave(g, func() (queue.Attempt, []*corev1.Pod) { return s.reserve(g, p, nodes, d) })
 		return queue.Waits, nil
 	}
 	return s.carryOut(g, ready, nodes, d)
 }
 
-// reserve reserves the cells that were found for a gang. If the state has changed since, the core searches again.
+// reserve reserves the cells that were found for a gang. If the state has changed since the search, it searches again.
 func (s *state) reserve(g *gang, p *pod, nodes cell.Nodes, d cell.Decision) (queue.Attempt, []*corev1.Pod) {
 	ready := g.ready(p.class)
 	if s.pods[p.uid] != p || p.gang != g || !p.ready() || s.incomplete(g, p, ready) != "" {
@@ -189,7 +192,7 @@ func (s *state) reserve(g *gang, p *pod, nodes cell.Nodes, d cell.Decision) (que
 	return s.carryOut(g, ready, nodes, s.taken(p, nodes, d))
 }
 
-// carryOut carries out a decision about the first ready pod of a gang. For a Preempt, the cells must be reserved.
+// carryOut applies a decision about the first ready pod of a gang. For a Preempt, the cells must already be reserved.
 func (s *state) carryOut(g *gang, ready []*pod, nodes cell.Nodes, d cell.Decision) (queue.Attempt, []*corev1.Pod) {
 	switch d.Result {
 	case cell.Bind:
@@ -213,27 +216,26 @@ func (s *state) carryOut(g *gang, ready []*pod, nodes cell.Nodes, d cell.Decisio
 	return s.waitsFor(g, ready[0]), nil
 }
 
-// pausing explains why a pod and its gang get no place now, and when they can get one again.
+// pausing explains why a pod and its gang get no place now, and when the pause ends.
 func pausing(p *pod) string {
 	return fmt.Sprintf("%s; it gets a new placement at %s", p.gang.refusal, p.pause.UTC().Format(time.RFC3339))
 }
 
-// refused reports to a pod that it can't get a place.
+// refused reports that a pod can't get a place.
 func (s *state) refused(p *pod, reason string) {
 	s.forgetTrial(p)
 	p.reason = reason
 	s.tell(p, corev1.EventTypeWarning, api.ReasonRefused, reason)
 }
 
-// runs reports whether at least one pod of a class in the gang has its place.
+// runs reports whether a pod of a class in the gang has a place.
 func (g *gang) runs(class string) bool {
 	return slices.ContainsFunc(g.pods, func(p *pod) bool {
 		return p.class == class && (p.state == api.Binding || p.state == api.Bound)
 	})
 }
 
-// waitsFor returns Unfit if a gang has waited so long that free cells would be held for it, but holding cells wouldn't help it. Otherwise it returns
-// Waits.
+// waitsFor returns Unfit if holding free cells for a gang is due but wouldn't help the gang. Otherwise it returns Waits.
 func (s *state) waitsFor(g *gang, p *pod) queue.Attempt {
 	if s.reserves < 0 || s.now().Sub(g.since()) < s.reserves {
 		return queue.Waits
@@ -247,7 +249,7 @@ func (s *state) waitsFor(g *gang, p *pod) queue.Attempt {
 	return queue.Unfit
 }
 
-// incomplete describes the missing parts of a gang before the search for a place begins. It returns "" if no part is missing.
+// incomplete describes the missing parts of a gang before the search, or returns "".
 func (s *state) incomplete(g *gang, like *pod, ready []*pod) string {
 	want, there, gated := 0, 0, 0
 	for _, set := range like.request.Sets() {
@@ -273,7 +275,7 @@ func (s *state) incomplete(g *gang, like *pod, ready []*pod) string {
 	return ""
 }
 
-// schedule requests a decision from the core, and reserves the cells of a Preempt, which other gangs have to vacate first.
+// schedule requests a decision from package cell, and reserves the cells of a Preempt.
 func (s *state) schedule(p *pod, nodes cell.Nodes) cell.Decision {
 	d := because(p, s.search(p, nodes))
 	if d.Result == cell.Preempt {
@@ -282,8 +284,8 @@ func (s *state) schedule(p *pod, nodes cell.Nodes) cell.Decision {
 	return d
 }
 
-// search requests a decision from the core. The core changes nothing, except that it may release a useless reservation. The caller uses because to
-// add the reasons why nodes rejected the pod.
+// search requests a decision from package cell. It doesn't change the state, except that it may release a useless reservation.
+// The caller uses because to add the reasons why nodes rejected the pod.
 func (s *state) search(p *pod, nodes cell.Nodes) cell.Decision {
 	start := time.Now()
 	defer func() { s.count.decided.Observe(time.Since(start).Seconds()) }()
@@ -310,7 +312,7 @@ func (s *state) taken(p *pod, nodes cell.Nodes, d cell.Decision) cell.Decision {
 	return because(p, s.possible(p, d))
 }
 
-// requestOn returns a pod's request, restricted to the given nodes. nil means all nodes.
+// requestOn returns a pod's request for the given nodes. nil means all nodes.
 func requestOn(p *pod, nodes cell.Nodes) *cell.Request {
 	if nodes == nil {
 		return p.request
@@ -320,7 +322,7 @@ func requestOn(p *pod, nodes cell.Nodes) *cell.Request {
 	return &only
 }
 
-// possible changes a decision to Refuse if the place in it can't be written to Kubernetes.
+// possible changes a decision to Refuse if its place can't be written to Kubernetes.
 func (s *state) possible(p *pod, d cell.Decision) cell.Decision {
 	reason := cmp.Or(s.unclaimable(p), tooLong(p, &d))
 	if reason == "" {
@@ -330,7 +332,7 @@ func (s *state) possible(p *pod, d cell.Decision) cell.Decision {
 	return cell.Decision{Result: cell.Refuse, Reason: reason}
 }
 
-// because adds the reason why some nodes can't run a waiting gang.
+// because adds the reason why nodes can't run a waiting gang.
 func because(p *pod, d cell.Decision) cell.Decision {
 	if d.Result == cell.Wait && len(p.gang.refused) > 0 && !strings.Contains(d.Reason, p.gang.refusal) {
 		d.Reason += "; " + p.gang.refusal
@@ -338,9 +340,9 @@ func because(p *pod, d cell.Decision) cell.Decision {
 	return d
 }
 
-// tooLong explains why a gang can't have a place because its annotations would be too long. The annotations of each pod contain the places of all
-// pods of the gang. Above the limit, Kubernetes would reject every update of such a pod, even an update from its kubelet or from a client that
-// deletes it. The result is "" if the gang can have the place.
+// tooLong explains why the annotations of a gang would be too long, or returns "". The annotations of each pod contain the
+// places of all pods of the gang. Above the limit, Kubernetes would reject every update of such a pod. This includes updates by
+// the kubelet and by a client that deletes the pod.
 func tooLong(p *pod, d *cell.Decision) string {
 	if d.Placement == nil || Claims(p.object) {
 		return ""
@@ -353,7 +355,6 @@ func tooLong(p *pod, d *cell.Decision) string {
 		p.request.Gang, len(d.Placement.Pods), size>>10, annotation.MaxSize>>10)
 }
 
-// ownSize returns the size of a pod's own annotations in bytes.
 func ownSize(p *pod) int {
 	n := 0
 	for key, value := range p.object.Annotations {
@@ -365,7 +366,6 @@ func ownSize(p *pod) int {
 // longAnnotations is the size of a pod's own annotations, in bytes, above which they may make its gang too large.
 const longAnnotations = 16 << 10
 
-// wait sets a pod to Waiting with a reason.
 func (s *state) wait(p *pod, reason string) {
 	p.state, p.reason = api.Waiting, reason
 	s.tell(p, corev1.EventTypeNormal, api.ReasonWaiting, reason)
@@ -374,13 +374,14 @@ func (s *state) wait(p *pod, reason string) {
 // refuse releases the places of a gang because a pod can't run on its node. It returns the pods that had a place.
 func (s *state) refuse(p *pod, reason string) []types.UID {
 	refused := s.avoid(p, p.node, reason)
-	// The gang may have evicted other gangs without success, and must not do so on one node after the other. The node stays refused for longer than
-	// this pause, so that the gang then tries another node.
+	// The gang may have evicted other gangs without success. Pause, so that the gang doesn't evict gangs on one node after the
+	// other. The node is refused for longer than this pause, so that the gang then tries another node.
 	p.gang.calm = s.now().Add(refused * 5 / 6)
 	return s.takeBack(p.gang, cantRun(p, p.node, reason))
 }
 
-// avoid keeps a gang off a node that can't run one of its pods. It returns for how long. This time increases with the number of nodes that failed.
+// avoid excludes a node that can't run a pod of the gang. It returns the duration, which increases with the number of failed
+// nodes.
 func (s *state) avoid(p *pod, node, reason string) time.Duration {
 	g := p.gang
 	if g.refused == nil {
@@ -397,7 +398,7 @@ func cantRun(p *pod, node, reason string) string {
 	return fmt.Sprintf("%s can't run %s: %s", node, p.key, reason)
 }
 
-// takeBack releases the places of a gang's pods that aren't bound yet, and returns these pods.
+// takeBack releases the places of a gang's unbound pods, and returns these pods.
 func (s *state) takeBack(g *gang, reason string) []types.UID {
 	var out []types.UID
 	for _, p := range g.pods {

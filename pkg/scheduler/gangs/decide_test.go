@@ -153,7 +153,7 @@ func TestWhatBecomesFreeIsHeldForAGangThatHasWaitedLong(t *testing.T) {
 	c.place(large)
 }
 
-// lasting returns a pod that ends after the given number of seconds at the latest.
+// lasting returns a pod with a time limit in seconds.
 func lasting(p *corev1.Pod, seconds int64) *corev1.Pod {
 	p.Spec.ActiveDeadlineSeconds = &seconds
 	return p
@@ -215,7 +215,7 @@ func TestVirtualClustersHaveTheirShareOfTheScheduler(t *testing.T) {
 	assert.Equal(t, 4, searched())
 }
 
-// While many gangs of one virtual cluster are tried in turns, the gangs of another virtual cluster start as soon as they can.
+// While many gangs of one virtual cluster are tried, gangs of another virtual cluster must start without delay.
 func TestALongRoundOfOneVirtualClusterKeepsNoOtherWaiting(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	c.run(newPod("full1", spec("A", 9, "full1:1:2")))

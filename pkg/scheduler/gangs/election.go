@@ -8,26 +8,26 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// Election wraps the lock of kube-scheduler's leader election. It records the lock's holder, and the time until which this process may act as the
-// leader.
+// Election wraps the lock of kube-scheduler's leader election. It records the lock's holder, and the time until which this
+// process may act as the leader.
 type Election struct {
 	resourcelock.Interface
-	// deadline is how long a renewal is valid. It is kube-scheduler's renewDeadline, after which kube-scheduler stops. Other replicas wait longer
-	// than that, for the leaseDuration, before they take over.
+	// deadline is how long a renewal is valid. It is kube-scheduler's renewDeadline, after which kube-scheduler exits. Other
+	// replicas take over only after the longer leaseDuration.
 	deadline time.Duration
 	now      func() time.Time
 
 	mu      sync.Mutex
 	holder  string
 	renewed time.Time // when the last request that renewed the lock started; zero if this process doesn't hold the lock
-	// under counts the requests in progress that only a leader may make.
+	// under counts the current requests that only a leader may send.
 	under sync.WaitGroup
 }
 
 // NewElection returns an election without a lock. This process counts as the leader until Follow sets a lock.
 func NewElection(now func() time.Time) *Election { return &Election{now: now} }
 
-// Follow sets the lock, whose renewals are valid for deadline. It must be called before any other method.
+// Follow sets the lock. Each renewal of the lock is valid for deadline. Follow must be called before any other method.
 func (l *Election) Follow(lock resourcelock.Interface, deadline time.Duration) {
 	l.Interface, l.deadline = lock, deadline
 }
@@ -49,7 +49,7 @@ func (l *Election) Create(ctx context.Context, record resourcelock.LeaderElectio
 	return l.wrote(start, record, l.Interface.Create(ctx, record))
 }
 
-// Update implements resourcelock.Interface. Before it releases the lock, it waits for the end of all requests that only a leader may make.
+// Update implements resourcelock.Interface. Before it releases the lock, it waits for all requests that only a leader may send.
 func (l *Election) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	start := l.now()
 	if record.HolderIdentity == "" {
@@ -75,7 +75,7 @@ func (l *Election) wrote(start time.Time, record resourcelock.LeaderElectionReco
 	return nil
 }
 
-// Leads reports whether this process is the leader, and will be the leader for at least margin. Without a lock, the process is always the leader.
+// Leads reports whether this process is the leader for at least margin. Without a lock, the process is always the leader.
 func (l *Election) Leads(margin time.Duration) bool {
 	if l == nil || l.Interface == nil {
 		return true
@@ -89,8 +89,8 @@ func (l *Election) leads(margin time.Duration) bool {
 	return !l.renewed.IsZero() && l.now().Add(margin).Before(l.renewed.Add(l.deadline))
 }
 
-// Begin begins a request that only a leader may make, and that ends within limit. It returns false if the request may not be made. Otherwise the
-// caller must call done at the end of the request. The lock isn't released before that.
+// Begin starts a request that only a leader may send, and that ends within limit. If ok is false, the request must not be sent.
+// Otherwise the caller must call done at the end of the request. The lock isn't released before done is called.
 func (l *Election) Begin(limit time.Duration) (done func(), ok bool) {
 	if l == nil || l.Interface == nil {
 		return func() {}, true
@@ -104,7 +104,7 @@ func (l *Election) Begin(limit time.Duration) (done func(), ok bool) {
 	return l.under.Done, true
 }
 
-// Leader returns the identity of the lock's holder, HOSTNAME_UUID, or "" if the holder isn't known.
+// Leader returns the identity of the lock's holder, HOSTNAME_UUID, or "" if the holder is unknown.
 func (l *Election) Leader() string {
 	if l == nil || l.Interface == nil {
 		return ""

@@ -7,8 +7,8 @@ import (
 	"net/http"
 )
 
-// userError is an error that the caller made. All other errors are errors of the platform. HiveD distinguishes the two by the status code and by the
-// beginning of the text.
+// userError is an error of the caller. All other errors are errors of the platform. HiveD's clients distinguish them by the
+// status code and by the beginning of the text.
 type userError struct {
 	code int
 	text string
@@ -24,13 +24,13 @@ func notFound(format string, args ...any) error {
 	return &userError{http.StatusNotFound, fmt.Sprintf(format, args...)}
 }
 
-// errNotLeading is the error while another replica or no replica is the leader.
+// errNotLeading means that this replica isn't the leader.
 var errNotLeading = errors.New("this replica isn't the leader")
 
-// errBug is the error if a panic ended the request.
+// errBug means that a panic ended the request.
 var errBug = errors.New("a bug of the scheduler, which its log shows")
 
-// envelope returns the status code and the text of an error in HiveD's form.
+// envelope returns the status code and the text of an error in HiveD's format.
 func envelope(err error) (code int, text string) {
 	var user *userError
 	switch {

@@ -11,7 +11,8 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// A pod of another gang with the same name can't join the gang. It must not represent the gang either, even if it was created before the gang's pods.
+// A pod of a different gang with the same name can't join the gang. It must not represent the gang, even if it is older than
+// the gang's pods.
 func TestAForeignPodDoesNotKeepAGangFromStarting(t *testing.T) {
 	for _, name := range []string{"other", "p"} {
 		t.Run(name, func(t *testing.T) {
@@ -31,7 +32,7 @@ func TestAForeignPodDoesNotKeepAGangFromStarting(t *testing.T) {
 	}
 }
 
-// A reload of the configuration changes the policy, and a rollback changes it back. Running gangs aren't affected.
+// A reload of the configuration changes the policy, and a rollback restores it. Running gangs aren't affected.
 func TestAPolicyComesAndGoesWithReloads(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	a := c.run(newPod("a", spec("A", 1, "a:1:2")))

@@ -32,7 +32,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
 
-// twoTeams is a configuration of four nodes with two GPUs each, in two racks. A owns a rack, and B owns a node.
+// twoTeams is a configuration of four nodes with two GPUs each, in two racks. A owns a rack. B owns a node.
 const twoTeams = `physicalCluster:
   cellTypes:
     NODE: {childCellType: G, childCellNumber: 2, isNodeLevel: true}
@@ -47,7 +47,6 @@ virtualClusters:
     virtualCells: [{cellType: RACK.NODE, cellNumber: 1}]
 `
 
-// clock is a clock that a test controls.
 type clock struct {
 	mu sync.Mutex
 	at time.Time
@@ -65,7 +64,7 @@ func (c *clock) add(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// cluster contains a Store and an API server in memory. It acts as kube-scheduler, and sends requests to the Store and to the API server.
+// cluster contains a Store and an in-memory API server. It simulates kube-scheduler.
 type cluster struct {
 	t      *testing.T
 	client *fake.Clientset
@@ -75,7 +74,7 @@ type cluster struct {
 	clock  *clock
 	cancel context.CancelFunc
 	n      int // the number of pods so far
-	// refusing contains the nodes that can't run pods on trial, with the reasons.
+	// refusing maps the nodes that can't run pods on trial to reasons.
 	refusing map[string]string
 }
 
@@ -102,8 +101,8 @@ func (q *testQueue) Reject(pods []types.UID, _ string) {
 	q.rejected = append(q.rejected, pods...)
 }
 
-// newCluster starts a Store that is the leader, with the nodes of twoTeams. It makes decisions only when a test asks for them. Gangs don't wait for
-// missing pods.
+// newCluster starts a Store that is the leader, with the nodes of twoTeams. The Store makes decisions only on request. Gangs
+// don't wait for missing pods.
 func newCluster(t *testing.T, yaml string, objects ...runtime.Object) *cluster {
 	t.Helper()
 	c := prepare(t, yaml, objects...)
@@ -123,7 +122,7 @@ func prepare(t *testing.T, yaml string, objects ...runtime.Object) *cluster {
 	return c
 }
 
-// start creates a new Store and abandons the former one, as if its machine had failed.
+// start creates a new Store and abandons the former Store, as if its machine had failed.
 func (c *cluster) start(opts Options) {
 	c.t.Helper()
 	if c.cancel != nil {
@@ -148,7 +147,7 @@ func (c *cluster) start(opts Options) {
 	})
 }
 
-// testLog prints the log of a failed test. It drops messages that arrive after the end of the test.
+// testLog prints the log of a failed test. It drops messages after the end of the test.
 type testLog struct {
 	mu sync.Mutex
 	t  *testing.T // nil after the end of the test
@@ -173,7 +172,6 @@ func (l *testLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// reactBind handles a binding like the API server.
 func (c *cluster) reactBind(action clienttesting.Action) (bool, runtime.Object, error) {
 	b := action.(clienttesting.CreateAction).GetObject().(*corev1.Binding)
 	gvr := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
@@ -207,7 +205,7 @@ func configMap(yaml string) *corev1.ConfigMap {
 		Data: map[string]string{"hivedscheduler.yaml": yaml}}
 }
 
-// spec returns the text of a request. gang is GANG:PODS:GPUS.
+// spec returns the text of a request. gang has the format GANG:PODS:GPUS.
 func spec(vc string, priority int, gang string, extra ...string) string {
 	part := strings.Split(gang, ":")
 	text := fmt.Sprintf("virtualCluster: %s\npriority: %d\nleafCellType: G\nleafCellNumber: %s\naffinityGroup:\n  name: %s\n  members: [{podNumber: %s, leafCellNumber: %s}]\n",
@@ -235,7 +233,7 @@ func (c *cluster) create(p *corev1.Pod) *corev1.Pod {
 	return p
 }
 
-// state returns the state of a pod in the Store, or "" if the Store doesn't know the pod.
+// state returns the state of a pod in the Store, or "" for an unknown pod.
 func (c *cluster) state(p *corev1.Pod) string {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
@@ -263,7 +261,6 @@ func (c *cluster) delete(p *corev1.Pod) {
 	c.wait(p, "")
 }
 
-// ask sends a request to the API, and returns the status and the body of the response.
 func (c *cluster) ask(method, path string, body any) (int, string) {
 	c.t.Helper()
 	var reader io.Reader
@@ -283,7 +280,6 @@ func (c *cluster) ask(method, path string, body any) (int, string) {
 	return w.Code, strings.TrimSpace(w.Body.String())
 }
 
-// get decodes the API's response at a path.
 func (c *cluster) get(path string, into any) {
 	c.t.Helper()
 	code, text := c.ask(http.MethodGet, path, nil)
@@ -307,8 +303,8 @@ func (c *cluster) decide(p *corev1.Pod) (node, reason string) {
 	return at.Node, reason
 }
 
-// answer reports to the Store that pods on trial could run, as kube-scheduler does, except on the nodes in c.refusing. It reports whether any pods
-// were on trial.
+// answer tells the Store that pods on trial could run, except on the nodes in c.refusing. It reports whether any pods were on
+// trial.
 func (c *cluster) answer() bool {
 	c.b.mu.Lock()
 	trials := map[types.UID]string{}
@@ -325,7 +321,7 @@ func (c *cluster) answer() bool {
 	return len(trials) > 0
 }
 
-// place is like decide, but the pod must get a place.
+// place works like decide, but fails the test if the pod gets no place.
 func (c *cluster) place(p *corev1.Pod) string {
 	c.t.Helper()
 	node, reason := c.decide(p)
@@ -333,7 +329,7 @@ func (c *cluster) place(p *corev1.Pod) string {
 	return node
 }
 
-// waits is like decide, but the pod must not get a place.
+// waits works like decide, but fails the test if the pod gets a place.
 func (c *cluster) waits(p *corev1.Pod) string {
 	c.t.Helper()
 	node, reason := c.decide(p)
@@ -342,13 +338,11 @@ func (c *cluster) waits(p *corev1.Pod) string {
 	return reason
 }
 
-// bind binds a pod that has its place, as the plugin does.
 func (c *cluster) bind(p *corev1.Pod, node string) {
 	c.t.Helper()
 	require.NoError(c.t, c.b.Bind(c.t.Context(), p.UID, node))
 }
 
-// run creates a pod and binds it.
 func (c *cluster) run(p *corev1.Pod) *corev1.Pod {
 	c.t.Helper()
 	p = c.create(p)
@@ -369,7 +363,6 @@ func (c *cluster) reconfigure(yaml string) {
 	})
 }
 
-// said returns the events that have arrived until now.
 func (c *cluster) said() []string {
 	var out []string
 	for {
@@ -382,7 +375,7 @@ func (c *cluster) said() []string {
 	}
 }
 
-// hears waits for events with these texts. It returns all events that arrived until then, one on each line. Events are written after the lock is
+// hears waits for events with these texts. It returns all received events, one per line. Events are written after the lock is
 // released, by the goroutine that held the lock.
 func (c *cluster) hears(texts ...string) string {
 	c.t.Helper()
@@ -394,12 +387,10 @@ func (c *cluster) hears(texts ...string) string {
 	return strings.Join(all, "\n")
 }
 
-// gpus returns the node and the device indices of a bound pod.
 func gpus(p *corev1.Pod) string {
 	return p.Spec.NodeName + ":" + p.Annotations[annotation.IsolationKey]
 }
 
-// noDoubleUse fails the test if the annotations of two pods contain the same GPU.
 func noDoubleUse(t *testing.T, pods []corev1.Pod) {
 	t.Helper()
 	users := map[string]string{}

@@ -9,8 +9,8 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// A pod that another scheduler bound runs on a machine that is added to the configuration only later. Its GPUs aren't allocated to other pods, just
-// as after a restart.
+// A pod that another scheduler bound runs on a machine that is later added to the configuration. As after a restart, its GPUs
+// must not be allocated to other pods.
 func TestAPodThatIsIgnoredKeepsTheGPUsOfANodeThatIsAddedLater(t *testing.T) {
 	full := strings.Replace(twoTeams, "  physicalCells:\n", "  physicalCells:\n    - {cellType: NODE, cellAddress: late}\n", 1)
 	full = strings.Replace(full, "  B:\n    virtualCells: [", "  B:\n    virtualCells: [{cellType: NODE, cellNumber: 1}, ", 1)

@@ -7,7 +7,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// These are the paths of HiveD's inspect API. The JSON of the responses is also HiveD's.
+// Paths of HiveD's inspect API. The JSON of the responses is also compatible with HiveD.
 const (
 	inspectGroups   = "/v1/inspect/affinitygroups/"
 	inspectCluster  = "/v1/inspect/clusterstatus"
@@ -57,7 +57,7 @@ func (s *state) inspectGroups() groups {
 	return out
 }
 
-// inspectGroup returns the group that a path names as GROUP or VC/GROUP. See find.
+// inspectGroup returns the group in a path, which is GROUP or VC/GROUP. See find.
 func (s *state) inspectGroup(path, vc string) (group, error) {
 	var found []cell.GangStatus
 	for _, status := range s.core.Gangs() {

@@ -14,7 +14,6 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/queue"
 )
 
-// freeRecorder records whether the lock was free at each event.
 type freeRecorder struct {
 	record.EventRecorder
 	b    *Store
@@ -93,7 +92,7 @@ func TestAPodOnTrialIsBesideThoseThatComeToItsNode(t *testing.T) {
 	assert.Empty(t, c.b.Beside(pods[1].UID))
 }
 
-// Other requests have the lock between two parts of an eviction.
+// Other requests get the lock between two parts of an eviction.
 func TestAnEvictionInPartsGoesOnWithWhatIsThere(t *testing.T) {
 	const nodes, all = 320, 2560
 	for name, c := range map[string]struct {
@@ -139,7 +138,6 @@ func (c *benchCluster) swapped() {
 	}
 }
 
-// inState counts the pods of the large gang in a state.
 func (c *benchCluster) inState(state string) (n int) {
 	for _, p := range c.large {
 		if known := c.b.state.pods[p.UID]; known != nil && known.state == state {
@@ -149,7 +147,7 @@ func (c *benchCluster) inState(state string) (n int) {
 	return n
 }
 
-// Other requests have the lock between two parts of the placement.
+// Other requests get the lock between two parts of the placement.
 func TestPlacesThatAreGivenInPartsGoOnWithWhatIsThere(t *testing.T) {
 	const all = placeAtOnce + 280
 	for name, tt := range map[string]struct {
@@ -194,7 +192,7 @@ func TestPlacesThatAreGivenInPartsGoOnWithWhatIsThere(t *testing.T) {
 	}
 }
 
-// Other requests have the lock between the search and the reservation.
+// Other requests get the lock between the search and the reservation.
 func TestWhatWasFoundIsReservedOnlyIfItIsStillSo(t *testing.T) {
 	for name, tt := range map[string]struct {
 		between func(c *benchCluster)

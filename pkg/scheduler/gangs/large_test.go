@@ -15,7 +15,6 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// bigMachines returns the configuration of a cluster of machines with 255 CPU cells each.
 func bigMachines(n int) string {
 	var b strings.Builder
 	b.WriteString("physicalCluster:\n  skuTypes: {CPU: {cpu: 1}}\n  cellTypes:\n    standard-d256-NODE: {childCellType: CPU, childCellNumber: 255, isNodeLevel: true}\n  physicalCells:\n")

@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// The informer doesn't repeat events, so events that it delivers between the response to the list and the creation of the state must not be
+// The informer doesn't repeat events. Events that arrive between the list response and the creation of the state must not be
 // lost.
 func TestWhatHappensWhileALeaderListsPodsIsKnown(t *testing.T) {
 	c := newCluster(t, twoTeams)
@@ -31,7 +31,6 @@ func TestWhatHappensWhileALeaderListsPodsIsKnown(t *testing.T) {
 		gvr := action.GetResource()
 		list, err := c.client.Tracker().List(gvr, corev1.SchemeGroupVersion.WithKind("Pod"), "")
 		require.NoError(t, err)
-		// The API server is sending its response now.
 		require.NoError(t, c.client.Tracker().Create(gvr, between, between.Namespace))
 		done := ended.DeepCopy()
 		done.Status.Phase = corev1.PodSucceeded

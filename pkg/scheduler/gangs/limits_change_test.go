@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Kubernetes allows clients to add a nodeSelector to a pod with a scheduling gate, and tolerations to any pod. Earlier results then no longer apply,
-// least of all to other pods.
+// Kubernetes allows clients to add a nodeSelector to a pod with a scheduling gate, and tolerations to any pod. Earlier results
+// then don't apply to the pod, and never apply to other pods.
 func TestANodeSelectorThatComesWithTheEndOfAGateIsOfThatPodAlone(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	gated := newPod("gated", spec("A", -1, "gated:1:1"))

@@ -18,16 +18,16 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// The place of a running pod is stored on the pod's claim. If the claim is lost, only this leader's memory contains the place. The leader then writes
-// the claim again, so that the next leader finds the place. No pod gets a GPU through the new claim, because the kubelet and the agent identify
-// claims by their UIDs, and don't give the GPUs of the first claim to a second one. If a claim contains another place than the state, the pod may
-// have other GPUs. In this case no GPU of its node is allocated.
+// The place of a running pod is stored on the pod's claim. If the claim is lost, only the leader's memory contains the place.
+// The leader then writes the claim again, so that the next leader finds the place. The new claim gives no GPU to a pod. The
+// kubelet and the agent identify claims by their UIDs, and don't give the GPUs of the first claim to the second claim. If a
+// claim contradicts the state, the pod may have other GPUs. In this case no GPU of its node is allocated.
 
 // claimsEvery is how often the state is compared with the informer's claims.
 const claimsEvery = 5 * time.Second
 
-// checkClaims schedules tasks for the claims of running pods that differ from the state. stored returns a claim of the informer. The informer may be
-// outdated, so a claim must be wrong in two checks.
+// checkClaims schedules tasks for the claims of running pods that differ from the state. stored returns a claim of the
+// informer. The informer may be outdated, so a claim must be wrong in two consecutive checks.
 func (b *Store) checkClaims(stored func(key string) *resourceapi.ResourceClaim) {
 	var pods []*pod
 	b.locked(func(s *state) {
@@ -52,14 +52,13 @@ func (b *Store) checkClaims(stored func(key string) *resourceapi.ResourceClaim) 
 	})
 }
 
-// claimObject returns the informer's copy of a claim.
 func (b *Store) claimObject(key string) *resourceapi.ResourceClaim {
 	obj, _, _ := b.claims.GetStore().GetByKey(key) // the store of an informer returns no errors
 	c, _ := obj.(*resourceapi.ResourceClaim)
 	return c
 }
 
-// reclaim writes the claim of a running pod again if the claim is lost. If the claim contains another place, it ignores the pod.
+// reclaim writes the lost claim of a running pod again. If the claim contradicts the state, it ignores the pod.
 func (b *Store) reclaim(ctx context.Context, uid types.UID) error {
 	var pod *corev1.Pod
 	var at claim.Place
@@ -113,7 +112,7 @@ func (b *Store) reclaim(ctx context.Context, uid types.UID) error {
 	return nil
 }
 
-// lost records the loss of a claim once, even if several attempts to write the claim follow.
+// lost records the loss of a claim only once, even after several attempts to write the claim.
 func (b *Store) lost(pod *corev1.Pod, what string) {
 	b.locked(func(s *state) {
 		p := s.pods[pod.UID]
@@ -127,8 +126,8 @@ func (b *Store) lost(pod *corev1.Pod, what string) {
 	})
 }
 
-// contradicted ignores a pod whose claim contains a different place than the state, and withholds the devices of the pod's node. It also records the
-// contradiction on the claim, so that the next leader, which rebuilds the state from claims, does the same.
+// contradicted ignores a pod whose claim contradicts the state, and withholds the devices of the pod's node. It also records
+// the contradiction on the claim. The next leader rebuilds the state from claims, and must withhold the same devices.
 func (b *Store) contradicted(pod *corev1.Pod, at, there claim.Place) {
 	var rejected []types.UID
 	var why string
@@ -142,7 +141,7 @@ func (b *Store) contradicted(pod *corev1.Pod, at, there claim.Place) {
 			s.ignore(p, p.doubt)
 			s.todo(task{doubt, p.uid})
 			for _, uid := range s.places.uids() {
-				// Other pods may have their place on this node without being bound yet.
+				// Other pods may have a place on this node without being bound yet.
 				if q := s.pods[uid]; q != nil && q.gang != nil && q.state == api.Binding && !q.sent && q.node == p.node {
 					reason := fmt.Sprintf("%s is closed: %s", p.node, p.reason)
 					rejected, why = append(rejected, s.takeBack(q.gang, reason)...), reason
@@ -156,7 +155,7 @@ func (b *Store) contradicted(pod *corev1.Pod, at, there claim.Place) {
 
 func sameGPUs(a, b claim.Place) bool { return a.Node == b.Node && slices.Equal(a.Indices, b.Indices) }
 
-// hasClaim reports whether a claim gives a pod the same GPUs as the state.
+// hasClaim reports whether a claim contains the same GPUs for a pod as the state.
 func (p *pod) hasClaim(c *resourceapi.ResourceClaim) bool {
 	has, there, err := claim.Read(c)
 	return err == nil && has == p.uid && claim.Of(c, p.uid) && sameGPUs(there, p.claim()) && there.Doubt == ""

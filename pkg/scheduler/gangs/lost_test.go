@@ -68,7 +68,7 @@ func TestAClaimThatIsLostUnderARunningPodIsWrittenAgain(t *testing.T) {
 	}
 }
 
-// Kubernetes removes the claims of pods that have ended. The informer of claims may report that first.
+// Kubernetes removes the claims of finished pods. The informer of claims may report the removal first.
 func TestTheClaimOfAPodThatHasEndedIsNotWrittenAgain(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.run(claiming(newPod("p", spec("A", 5, "p:1:1"))))
@@ -103,7 +103,7 @@ func TestNobodyGetsANodeWhereAClaimContradictsTheBooks(t *testing.T) {
 	q := c.run(claiming(newPod("q", spec("A", 5, "q:1:1"))))
 	assert.NotEqual(t, p.Spec.NodeName, q.Spec.NodeName)
 
-	// Only this leader's memory contained the allocated GPUs.
+	// Only this leader's memory contains the allocated GPUs.
 	c.eventually(func() bool { return c.claim(p).Annotations[claim.DoubtKey] != "" })
 	c.restart()
 	c.wait(p, api.Ignored)
@@ -140,7 +140,7 @@ func TestALostClaimIsToldOnceHoweverLongItTakesToWriteItAgain(t *testing.T) {
 	}
 }
 
-// Another pod with a place on the node might get the GPUs of the pod whose claim was changed.
+// Another pod with a place on the node could get the GPUs of the pod whose claim was changed.
 func TestNothingIsBoundToANodeThatAContradictionHasClosed(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.run(claiming(newPod("p", spec("A", 5, "p:1:1"))))

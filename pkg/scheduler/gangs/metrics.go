@@ -63,7 +63,7 @@ func (c *counters) bound(err error, took time.Duration) {
 	c.binding.Observe(took.Seconds())
 }
 
-// preempt counts the preemption of a gang. It counts only the first evicted pod of the gang.
+// preempt counts the preemption of a gang. It counts only the gang's first evicted pod.
 func (c *counters) preempt(g *gang) {
 	if g != nil && !g.preempted {
 		g.preempted = true
@@ -79,7 +79,6 @@ func (c *counters) downgrade(d *cell.Downgrade) {
 	c.downgraded.WithLabelValues(d.VC, change).Inc()
 }
 
-// registry returns the metrics that /metrics shows.
 func (b *Store) registry() *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	c := b.count
@@ -132,7 +131,7 @@ func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. It sends the figures without the lock, because their reader may be slow.
+// Collect implements prometheus.Collector. It sends the figures without the lock, because the receiver may be slow.
 func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	b := g.b
 	var out []prometheus.Metric
@@ -243,7 +242,7 @@ func (b *Store) collectPods(send func(*prometheus.Desc, float64, ...string), pod
 	}
 }
 
-// byType sums the counts of each type, because several chains may contain cells of the same type.
+// byType adds up the counts of each type, because several chains may contain cells of the same type.
 func byType(levels []cell.LevelCount) []cell.LevelCount {
 	var out []cell.LevelCount
 next:

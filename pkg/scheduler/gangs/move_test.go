@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
 
-// fourNodes is a configuration with four nodes. A virtual cluster owns them as separate nodes.
+// fourNodes is a configuration with four separate nodes in one virtual cluster.
 const fourNodes = `physicalCluster:
   cellTypes:
     NODE: {childCellType: G, childCellNumber: 2, isNodeLevel: true}
@@ -24,7 +24,6 @@ virtualClusters:
     virtualCells: [{cellType: RACK.NODE, cellNumber: 4}]
 `
 
-// avoiding returns a pod that must not run on some nodes.
 func avoiding(p *corev1.Pod, nodes ...string) *corev1.Pod {
 	var not []corev1.NodeSelectorRequirement
 	for _, name := range nodes { // Kubernetes accepts one name in each requirement

@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// No node satisfies the nodeSelector of a gang of two pods. The gang waits, like a gang of one pod, and doesn't evict others without result.
+// No node satisfies the nodeSelector of a gang of two pods. The gang must wait without evicting other gangs.
 func TestAGangThatNoNodeAdmitsEndsNoOthers(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	for _, name := range []string{"o0", "o1", "o2", "o3"} {

@@ -9,21 +9,21 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// node is the latest known state of a node.
+// node is the last known state of a node.
 type node struct {
 	healthy bool
 	reason  string
 	devices string // the node's DevicesAnnotation
 	seen    bool   // whether the core knows the fields above
 	report  api.Node
-	// blocked contains, by pod, the devices that pods whose cells aren't known may use.
+	// blocked contains the devices that pods with unknown cells may use, by pod.
 	blocked map[types.UID][]int32
-	// constraints are the fields of the node that determine which pods may run there.
+	// constraints are the node's fields that determine which pods may run there.
 	constraints string
 	object      *corev1.Node
 }
 
-// reconcileNode passes the health and devices of a node to the core. obj is nil if Kubernetes has no node with this name.
+// reconcileNode updates the health and the devices of a node in package cell. obj is nil if the Kubernetes node doesn't exist.
 func (s *state) reconcileNode(name string, obj *corev1.Node) {
 	configured := s.core.Devices(name)
 	if configured == nil {
@@ -62,7 +62,7 @@ func (s *state) reconcileNode(name string, obj *corev1.Node) {
 	}
 }
 
-// setDevices reports to the core which devices of a node can be allocated.
+// setDevices sets the usable devices of a node in package cell.
 func (s *state) setDevices(name string, n *node) {
 	bad := append(slices.Clone(n.report.Missing), n.report.Unhealthy...)
 	for _, indices := range n.blocked {
@@ -74,7 +74,7 @@ func (s *state) setDevices(name string, n *node) {
 	s.epoch++
 }
 
-// nodeHealth reports whether pods can run on a node, and explains why if they can't.
+// nodeHealth reports whether pods can run on a node. If they can't, it returns the reason.
 func nodeHealth(obj *corev1.Node) (healthy bool, reason string) {
 	if obj == nil {
 		return false, "Kubernetes has no such node"

@@ -16,9 +16,9 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/queue"
 )
 
-// waiting returns the queue of waiting gangs. It reads the gangs in parts, and the state may change between two parts. It counts the resources of
-// virtual clusters last. A gang that ends in between may count twice, but is never omitted, so the queue never estimates a time at which GPUs become
-// free that is too late.
+// waiting returns the queue of waiting gangs. It reads the gangs in parts, and the state may change between parts. It counts
+// the resources of virtual clusters last. A gang that ends during the count may count twice, but is never omitted. The
+// estimated time at which GPUs become free is therefore never too late.
 func (b *Store) waiting() (q queue.Queue, leading bool) {
 	var gangs []*gang
 	b.locked(func(s *state) { gangs = slices.Collect(maps.Values(s.gangs)) })
@@ -32,7 +32,7 @@ func (b *Store) waiting() (q queue.Queue, leading bool) {
 	return q, b.locked(func(s *state) { s.running(&q) })
 }
 
-// enqueue appends a gang to waiting if it waits. If the gang runs, enqueue records when it ends.
+// enqueue appends a waiting gang to waiting. For a running gang, it records when the gang ends.
 func (s *state) enqueue(q *queue.Queue, waiting []*queue.Gang, g *gang) []*queue.Gang {
 	if g.waiting() > 0 {
 		waiting = append(waiting, s.queued(g))
@@ -51,7 +51,7 @@ func enter(q *queue.Queue, waiting []*queue.Gang) {
 	}
 }
 
-// running adds the resources that virtual clusters own and use to a queue.
+// running adds the resources of virtual clusters to a queue.
 func (s *state) running(q *queue.Queue) {
 	q.Reservations = queue.After(s.reserves, time.Nanosecond)
 	used := s.core.Used()
@@ -63,8 +63,8 @@ func (s *state) running(q *queue.Queue) {
 	}
 }
 
-// endsBy returns when the last running pod of a gang has to end, in nanoseconds. It returns 0 if no pod runs, or if one of them may run forever. For
-// a pod that hasn't begun, the time counts from now, so the result is never too late.
+// endsBy returns when the last running pod of a gang has to end, in nanoseconds. It returns 0 if no pod runs, or if a pod may
+// run forever. For a pod that hasn't started, the time counts from now, so the result is never too late.
 func (g *gang) endsBy(now time.Time) (at int64) {
 	for _, p := range g.pods {
 		if p.state != api.Binding && p.state != api.Bound {
@@ -83,7 +83,7 @@ func (g *gang) endsBy(now time.Time) (at int64) {
 	return at
 }
 
-// lasts returns the maximum run time of a gang in nanoseconds, or 0 if it isn't known.
+// lasts returns the maximum run time of a gang in nanoseconds, or 0 if it is unknown.
 func (g *gang) lasts() (most int64) {
 	for _, p := range g.pods {
 		of := lasts(p.object)
@@ -95,7 +95,7 @@ func (g *gang) lasts() (most int64) {
 	return most
 }
 
-// lasts returns the maximum run time of a pod including its grace period, or 0 if it isn't known.
+// lasts returns the maximum run time of a pod including its grace period, or 0 if it is unknown.
 func lasts(p *corev1.Pod) time.Duration {
 	limit, grace := p.Spec.ActiveDeadlineSeconds, p.Spec.TerminationGracePeriodSeconds
 	if limit == nil {
@@ -108,7 +108,6 @@ func lasts(p *corev1.Pod) time.Duration {
 	return out
 }
 
-// queued converts a gang to the form that the queue needs.
 func (s *state) queued(g *gang) *queue.Gang {
 	p := g.first()
 	out := &queue.Gang{VC: g.vc, Name: g.name, Priority: p.request.Priority, Since: g.since().UnixNano(), GPUs: s.leavesOf(p), Lasts: g.lasts(), CPU: s.core.WantsCPU(p.request), Class: [2]string{p.class, p.limits}}
@@ -118,7 +117,6 @@ func (s *state) queued(g *gang) *queue.Gang {
 	return out
 }
 
-// queueQuery parses the parameters of a request for the queue.
 func queueQuery(v url.Values) (q api.QueueQuery, err error) {
 	q = api.QueueQuery{VC: v.Get("vc"), Prefixes: v["prefix"]}
 	if text := v.Get("limit"); text != "" {
@@ -129,8 +127,8 @@ func queueQuery(v url.Values) (q api.QueueQuery, err error) {
 	return q, nil
 }
 
-// listQueue returns the queue for users, in the expected order of the gangs' starts. It skips gangs that the query doesn't select, and only counts
-// the gangs beyond the limit.
+// listQueue returns the queue in the expected order of the gangs' starts. It skips gangs that the query doesn't select, and
+// only counts the gangs beyond the limit.
 func (s *state) listQueue(q api.QueueQuery) api.Queue {
 	out := api.Queue{Items: []api.Queued{}}
 	if !s.anyWaits(&q) {
@@ -156,7 +154,7 @@ func (s *state) listQueue(q api.QueueQuery) api.Queue {
 	return out
 }
 
-// anyWaits reports whether a query selects at least one waiting gang. If it doesn't, the order needn't be computed.
+// anyWaits reports whether a query selects a waiting gang. Otherwise the order needn't be computed.
 func (s *state) anyWaits(q *api.QueueQuery) bool {
 	for key, g := range s.gangs {
 		if q.Selects(key.vc, key.name) && g.waiting() > 0 {
@@ -166,7 +164,7 @@ func (s *state) anyWaits(q *api.QueueQuery) bool {
 	return false
 }
 
-// holding returns a reason. If the scheduler holds free cells for the gang because it has waited long enough, holding adds that to the reason.
+// holding returns a reason. If the scheduler holds free cells for the gang, holding adds that to the reason.
 func (s *state) holding(g *gang, reason string) string {
 	if !s.reserving[g.gangKey] {
 		return reason
@@ -174,7 +172,7 @@ func (s *state) holding(g *gang, reason string) string {
 	return fmt.Sprintf("%s; free cells of virtual cluster %s are reserved for it", strings.TrimSuffix(reason, "."), g.vc)
 }
 
-// shortly formats a duration without units that are zero, such as 24h.
+// shortly formats a duration without zero units, such as 24h.
 func shortly(d time.Duration) string {
 	text := d.Round(time.Second).String()
 	if strings.HasSuffix(text, "m0s") {
@@ -186,8 +184,8 @@ func shortly(d time.Duration) string {
 	return text
 }
 
-// order returns the waiting gangs in the order of the queue. It holds the lock throughout, and sets only the fields of the gangs that the order
-// depends on. more are additional gangs that don't exist.
+// order returns the waiting gangs in the order of the queue. It keeps the lock, and sets only the fields of the gangs that
+// affect the order. more are additional, hypothetical gangs.
 func (s *state) order(more ...*queue.Gang) []*queue.Gang {
 	var q queue.Queue
 	waiting := more

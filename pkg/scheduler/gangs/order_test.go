@@ -53,7 +53,8 @@ func TestALowerPriorityDoesNotOvertakeOneThatWasNotLookedAt(t *testing.T) {
 	assert.Empty(t, unique(deleted()), "and is ended at once for it")
 }
 
-// While a large gang waits until its victims have ended, each check of the gang takes longer than the share of its virtual cluster in a pass.
+// A large gang waits until its victims have ended. Each check of the gang takes longer than the share of its virtual cluster in
+// a pass.
 func TestALargePreemptionKeepsNoOthersOfItsVirtualClusterWaiting(t *testing.T) {
 	c := newBenchCluster(t, 4, 1)
 	c.step("fill")
@@ -84,7 +85,7 @@ func TestALargePreemptionKeepsNoOthersOfItsVirtualClusterWaiting(t *testing.T) {
 	assert.True(t, ok && !at.Trial, c.b.state.pods[x.UID].reason)
 }
 
-// Guaranteed gangs that a pass hasn't reached yet would evict an opportunistic gang that was started on their cells.
+// Guaranteed gangs that a pass hasn't reached yet would evict an opportunistic gang on their cells.
 func TestOpportunisticGangsWaitUntilGuaranteedOnesWereLookedAt(t *testing.T) {
 	c := newCluster(t, fourNodes)
 	for i := range 3 {
@@ -132,7 +133,7 @@ func TestOpportunisticGangsStartThoughGuaranteedOnesAreLookedAtAllTheTime(t *tes
 	assert.Fail(t, "it never starts")
 }
 
-// Each pass adds a new gang that isn't equivalent to any other gang, so there are more gangs than a pass tries.
+// Each pass adds a new gang that isn't equivalent to any other gang, so there are always more gangs than a pass tries.
 func TestOpportunisticGangsStartThoughGuaranteedOnesComeFasterThanTheyAreLookedAt(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	c.run(newPod("full", spec("A", 9, "full:1:2")))

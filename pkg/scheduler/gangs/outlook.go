@@ -14,21 +14,21 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/queue"
 )
 
-// An outlook tries the gangs of a job that isn't submitted on the current state, and doesn't change the state.
+// An outlook tests the gangs of a job that isn't submitted. It doesn't change the state.
 
 const (
-	// maxOutlook limits the size of a query in bytes, and maxKinds limits the number of kinds of pods in a query.
+	// maxOutlook is the maximum size of a query in bytes. maxKinds is the maximum number of kinds of pods in a query.
 	maxOutlook = 1 << 20
 	maxKinds   = 1000
-	// mostTried is the maximum number of gangs that a query tries. trialTime is how long a query tries more than one gang of a kind, because other
-	// requests wait for the lock.
+	// mostTried is the maximum number of gangs that a query tests. trialTime is how long a query tests additional gangs of a
+	// kind, because other requests wait for the lock.
 	mostTried = 256
 	trialTime = 50 * time.Millisecond
-	// fewKinds is the number of kinds that are always tried. More kinds are tried until kindsTime after trialTime.
+	// fewKinds is the number of kinds that are always tested. More kinds are tested until kindsTime after trialTime.
 	fewKinds  = 16
 	kindsTime = 200 * time.Millisecond
-	// trials is how many queries run at the same time. Other queries wait for at most trialsWait. trialRest is the pause between two queries, as a
-	// multiple of the time that the last query took.
+	// trials is the maximum number of concurrent queries. Other queries wait for at most trialsWait. trialRest is the pause
+	// between two queries, as a multiple of the last query's duration.
 	trials     = 1
 	trialsWait = 2 * time.Second
 	trialRest  = 3
@@ -51,7 +51,7 @@ func (b *Store) serveOutlook(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, out)
 }
 
-// outlook returns the predictions for the gangs of a query. It changes nothing.
+// outlook returns the predictions for the gangs of a query.
 func (b *Store) outlook(ctx context.Context, q *api.OutlookQuery) (out *api.Outlook, err error) {
 	gangs, err := newGangs(q)
 	if err != nil {
@@ -72,13 +72,12 @@ func (b *Store) outlook(ctx context.Context, q *api.OutlookQuery) (out *api.Outl
 	return out, err
 }
 
-// newGang is a gang that doesn't exist, with one pod of each kind. If count is set, it represents count gangs of one pod each.
+// newGang is a hypothetical gang, with one pod of each kind. If count is set, it represents count gangs of one pod each.
 type newGang struct {
 	gang
 	count int
 }
 
-// newGangs returns the gangs of a query.
 func newGangs(q *api.OutlookQuery) ([]*newGang, error) {
 	if n := len(q.Pods); n == 0 || n > maxKinds {
 		return nil, badRequest("the question has %d kinds of pods; write 1 to %d", n, maxKinds)
@@ -108,7 +107,8 @@ func newGangs(q *api.OutlookQuery) ([]*newGang, error) {
 	return out, nil
 }
 
-// outlook tries each gang, and until the given time more than one gang of a kind. If there are more than fewKinds gangs, and trying them takes too long, it returns a bad request error.
+// outlook tests each gang. Until the given time, it also tests additional gangs of a kind. If testing more than fewKinds gangs
+// takes too long, it returns a bad request error.
 func (s *state) outlook(gangs []*newGang, until time.Time) (*api.Outlook, error) {
 	out := &api.Outlook{Gangs: make([]api.NewGang, len(gangs))}
 	t := s.core.Trial()
@@ -177,7 +177,7 @@ func startNew(t *cell.Trial, requests []*cell.Request, n int, nodes cell.Nodes) 
 	return on, starts
 }
 
-// unused returns a request whose gang has an unused name, because a running job may have the gang's name.
+// unused returns a copy of a request with an unused gang name, because a running job may use the gang's name.
 func unused(r *cell.Request, n int) *cell.Request {
 	one := *r
 	one.Gang = fmt.Sprintf("%s (new %d)", r.Gang, n)
@@ -220,7 +220,7 @@ func (s *state) explainNew(t *cell.Trial, requests []*cell.Request, nodes cell.N
 	}
 }
 
-// gangsOf returns the number of gangs that the victims belong to.
+// gangsOf returns the number of gangs of the victims.
 func gangsOf(victims []cell.Victim) int {
 	gangs := map[gangKey]bool{}
 	for _, v := range victims {
@@ -229,8 +229,8 @@ func gangsOf(victims []cell.Victim) int {
 	return len(gangs)
 }
 
-// largest returns the largest gang of a request's shape that would start now. It returns nil if no such gang would start, if the shape has pods of
-// several sizes, or if the search for large gangs takes longer than until.
+// largest returns the largest gang of a request's shape that would start now. It returns nil if no such gang would start, if
+// the shape has pods of several sizes, or if the search among large gangs exceeds until.
 func (s *state) largest(t *cell.Trial, r *cell.Request, nodes cell.Nodes, until time.Time) *cell.Smaller {
 	n := t.Largest(r, nodes, func() bool { return !time.Now().Before(until) })
 	if n == 0 {
@@ -244,13 +244,13 @@ func (s *state) largest(t *cell.Trial, r *cell.Request, nodes cell.Nodes, until 
 	return out
 }
 
-// wouldQueue returns a new gang in the form that the queue needs.
+// wouldQueue converts a new gang for the queue.
 func (s *state) wouldQueue(g *newGang) *queue.Gang {
 	r := g.pods[0].request
 	return &queue.Gang{VC: g.vc, Name: g.name, Priority: r.Priority, Since: s.now().UnixNano(), GPUs: s.leaves(r), Lasts: g.lasts(), CPU: s.core.WantsCPU(r)}
 }
 
-// placeNew sets the positions in the queue of the gangs that would wait.
+// placeNew sets the queue positions of the gangs that would wait.
 func (s *state) placeNew(gangs []*newGang, out []api.NewGang) {
 	var more []*queue.Gang
 	index := map[*queue.Gang]int{}

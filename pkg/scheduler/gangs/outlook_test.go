@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// expect requests the outlook of pods of some kinds, and verifies that the request changes nothing.
+// expect requests the outlook of pods of some kinds, and checks that the request changes nothing.
 func (c *cluster) expect(count int, p *corev1.Pod, more ...*corev1.Pod) []api.NewGang {
 	c.t.Helper()
 	q := api.OutlookQuery{}
@@ -35,7 +35,7 @@ func (c *cluster) expect(count int, p *corev1.Pod, more ...*corev1.Pod) []api.Ne
 	return out.Gangs
 }
 
-// fingerprint returns a text of everything that decisions depend on, and of the requests to the API server.
+// fingerprint describes the state that decisions depend on, and the requests to the API server.
 func (c *cluster) fingerprint() string {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
@@ -145,7 +145,7 @@ func TestQuestionsAboutOutlooksAreBounded(t *testing.T) {
 	end()
 }
 
-// TestAnOutlookComesTrue submits random gangs, and compares the outlook of each gang with the decision that follows.
+// TestAnOutlookComesTrue submits random gangs, and compares the outlook of each gang with the next decision.
 func TestAnOutlookComesTrue(t *testing.T) {
 	results := map[string]int{}
 	for seed := range uint64(4) {
@@ -201,7 +201,7 @@ func TestAnOutlookComesTrue(t *testing.T) {
 	}
 }
 
-// bindAll binds all pods that get a place, and removes gangs that would evict others.
+// bindAll binds all pods that get a place, and removes gangs that would evict other gangs.
 func (c *cluster) bindAll(gangs map[string][]*corev1.Pod) {
 	for more := true; more; {
 		more = false
@@ -230,7 +230,7 @@ func (c *cluster) bindAll(gangs map[string][]*corev1.Pod) {
 	}
 }
 
-// happened returns the result of a decision about a gang in the form of an outlook's result.
+// happened converts a decision about a gang to the result of an outlook.
 func (c *cluster) happened(pods []*corev1.Pod) string {
 	places, trials := 0, 0
 	for _, p := range pods {

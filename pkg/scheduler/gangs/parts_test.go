@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/queue"
 )
 
-// A change between two parts of the placement keeps the rest of a gang from getting its places.
+// A change between two parts of the placement prevents the places of a gang's remaining pods.
 func TestAGangThatLosesAPlaceBetweenTwoPartsStartsWithAllOrNone(t *testing.T) {
 	for name, between := range map[string]func(c *benchCluster){
 		"a node fails": func(c *benchCluster) {
@@ -96,7 +96,7 @@ func TestTheFirstPartOfAGangIsNotBoundAlone(t *testing.T) {
 	assert.False(t, together, "%d of %d pods are told to be bound, as if they were the whole gang", n, all)
 }
 
-// Another pod is the gang's first pod when the cells are about to be reserved.
+// A different pod is the gang's first pod when the cells are reserved.
 func TestWhatWasFoundForOnePodIsNotGivenToAnother(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	text := func(own int) string {
@@ -121,7 +121,7 @@ func TestWhatWasFoundForOnePodIsNotGivenToAnother(t *testing.T) {
 	})
 }
 
-// The policy of the chart, if it is installed, prevents changes of requests.
+// If the chart's policy is installed, it prevents changes of requests.
 func TestARequestThatChangesBeforeTheReservation(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	c.fill()

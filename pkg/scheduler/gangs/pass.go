@@ -12,7 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/queue"
 )
 
-// Decide gives places to waiting gangs, in their order, and makes kube-scheduler bind their pods. Other requests may have the lock between two gangs.
+// Decide assigns places to waiting gangs, in their order, and activates their pods in kube-scheduler. It releases the lock
+// between two gangs.
 func (b *Store) Decide() {
 	b.sweep(b.podObject, b.pods.LastSyncResourceVersion())
 	if b.claims != nil && b.claims.HasSynced() {
@@ -75,12 +76,12 @@ type turn struct {
 	guaranteed bool
 }
 
-// turnShare is how long one pass searches places for the gangs of one turn. After that, the other turns follow, including gangs that have arrived in
-// the meantime. The next pass continues where this pass stopped.
+// turnShare is how long one pass searches places for the gangs of one turn. After that, the other turns follow, including newly
+// arrived gangs. The next pass continues where this pass stopped.
 const turnShare = 20 * time.Millisecond
 
-// heads is the number of gangs at the beginning of a turn that each pass tries, even if the round has already passed them. They are the first to get
-// cells that become free during a long round.
+// heads is the number of gangs at the beginning of a turn that each pass tries, even if the round has already tried them. They
+// are the first gangs to get cells that become free during a long round.
 const heads = 8
 
 // pass is the state of one pass over the waiting gangs.
@@ -90,12 +91,14 @@ type pass struct {
 	spent  map[turn]time.Duration
 	looked map[turn]int  // the number of gangs that the pass has reached
 	left   map[turn]bool // turns in which some gangs were not tried
-	// second means that opportunistic gangs wait for the end of this round of guaranteed gangs. known means that second is valid.
+	// second means that opportunistic gangs wait for the end of this round of guaranteed gangs. known means that second is
+	// valid.
 	second, known bool
 	counts        bool // whether the time of the last gang counts as time of its turn
 }
 
-// look tries a gang, unless the state hasn't changed since the gang was last tried, or the gang's turn has used its share.
+// look tries a gang. It skips the gang if the state hasn't changed since the last attempt, or if the gang's turn has used its
+// share.
 func (s *state) look(p *pass, g *gang, of turn) (queue.Attempt, []*corev1.Pod) {
 	p.looked[of]++
 	p.counts = false
@@ -125,10 +128,10 @@ func (s *state) look(p *pass, g *gang, of turn) (queue.Attempt, []*corev1.Pod) {
 // mostSecond is the maximum number of consecutive passes in which opportunistic gangs wait for guaranteed gangs.
 const mostSecond = 8
 
-// second reports whether opportunistic gangs have to wait in a pass. They wait if guaranteed gangs that the pass hasn't reached could start on the
-// free cells, because these gangs would otherwise evict the opportunistic gangs again. The wait ends when all guaranteed gangs of each virtual
-// cluster have been tried once since the last turn of opportunistic gangs. This may take several passes. The number of passes is limited, because
-// opportunistic gangs would wait forever if guaranteed gangs arrive faster than they are tried.
+// second reports whether opportunistic gangs have to wait in a pass. They wait while untried guaranteed gangs could start on
+// the free cells. Otherwise these gangs would evict the opportunistic gangs again. The wait ends when all guaranteed gangs of
+// each virtual cluster have been tried once since the last turn of opportunistic gangs. This may take several passes. The
+// number of passes is limited, because guaranteed gangs may arrive faster than they are tried.
 func (s *state) second(p *pass) bool {
 	if p.known {
 		return p.second
@@ -149,19 +152,20 @@ func (s *state) second(p *pass) bool {
 	return p.second
 }
 
-// remainder is the unfinished part of trying a gang, which continues after other requests could have the lock. It is dropped if the state is rebuilt
-// or gets a different configuration. The next pass then begins again from the start.
+// remainder is the unfinished part of trying a gang. It continues after the lock was released for other requests. It is dropped
+// if the state is rebuilt or the configuration changes. The next pass then starts again.
 type remainder struct {
 	gang *gang
 	do   func() (queue.Attempt, []*corev1.Pod)
 }
 
-// leave stores the unfinished part of trying a gang for finish.
+// leave stores the unfinished part of trying a gang.
 func (s *state) leave(g *gang, do func() (queue.Attempt, []*corev1.Pod)) {
 	s.unfinished = append(s.unfinished, remainder{g, do})
 }
 
-// dropUnfinished drops the unfinished parts and releases the places of their gangs, because these places have cells of the former configuration.
+// dropUnfinished drops the unfinished parts and releases the places of their gangs, because these places contain cells of the
+// former configuration.
 func (s *state) dropUnfinished(reason string) {
 	for _, r := range s.unfinished {
 		s.takeBack(r.gang, reason)
@@ -169,7 +173,7 @@ func (s *state) dropUnfinished(reason string) {
 	s.unfinished = nil
 }
 
-// next runs the first unfinished part. Its result for the gang replaces the former result.
+// next runs the first unfinished part. Its result replaces the gang's former result.
 func (s *state) next() (attempt queue.Attempt, pods []*corev1.Pod) {
 	next := s.unfinished[0]
 	s.unfinished = s.unfinished[1:]
@@ -198,7 +202,7 @@ func (b *Store) finish(attempt queue.Attempt) (_ queue.Attempt, pods []*corev1.P
 	return attempt, pods
 }
 
-// ended ends a pass. again means that another pass has to follow.
+// ended ends a pass. again means that another pass must follow.
 func (s *state) ended(q *queue.Queue, p *pass) (again bool) {
 	s.goesOn = p.left
 	s.reserving = map[gangKey]bool{}
@@ -217,7 +221,8 @@ func (s *state) reservedFor(g *queue.Gang) string {
 	return fmt.Sprintf("free cells of virtual cluster %s are reserved for %s, which has waited for more than %s", g.VC, g.Name, shortly(s.reserves))
 }
 
-// passed sets the reason why a gang wasn't tried: either it is equivalent to the gang of cause, or free cells are held for that gang.
+// passed sets the reason why a gang wasn't tried. The gang is equivalent to the gang of cause, or free cells are held for the
+// gang of cause.
 func (s *state) passed(w, cause *queue.Gang, reserved bool) {
 	g, other := s.gangs[gangKey{w.VC, w.Name}], s.gangs[gangKey{cause.VC, cause.Name}]
 	if g == nil || other == nil {

@@ -14,17 +14,18 @@ import (
 // Place is the node on which a pod should run.
 type Place struct {
 	Node string
-	// Number increases with each pod that gets a place. kube-scheduler binds the pods in the order of their numbers.
+	// Number increases with each place. kube-scheduler binds the pods in the order of their numbers.
 	Number uint64
-	// Trial means that other gangs would have to be evicted first. kube-scheduler checks whether the pod could run there before they are evicted.
+	// Trial means that the pod can run only after evictions. Before the evictions, kube-scheduler checks whether the pod could
+	// run there.
 	Trial bool
 }
 
-// places contains the places of pods that have a place or are on trial, until Kubernetes has bound the pods.
+// places contains the places of pods until Kubernetes has bound the pods. It includes pods on trial.
 type places struct {
 	mu sync.RWMutex
 	of map[types.UID]Place
-	// number is the number that was given last.
+	// number is the last number.
 	number uint64
 }
 
@@ -45,7 +46,6 @@ func (p *places) set(uid types.UID, node string, trial bool) {
 	p.of[uid] = Place{node, p.number, trial}
 }
 
-// uids returns the UIDs of the pods that have a place.
 func (p *places) uids() []types.UID {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -64,11 +64,11 @@ func (p *places) clear() {
 	clear(p.of)
 }
 
-// Place returns the place of a pod, or false if the pod has no place. It doesn't wait for a decision in progress.
+// Place returns the place of a pod, or false if the pod has no place. It doesn't wait for a running decision.
 func (b *Store) Place(pod types.UID) (Place, bool) { return b.places.get(pod) }
 
-// Permit records that kube-scheduler can bind a pod. If kube-scheduler can bind all pods of the gang that have a place, together is true, and pods
-// are these pods. has is false if the pod has lost its place.
+// Permit records that kube-scheduler can bind a pod. If kube-scheduler can bind all pods of the gang that have a place,
+// together is true and pods are these pods. has is false if the pod has lost its place.
 func (b *Store) Permit(uid types.UID) (pods []types.UID, together, has bool) {
 	b.locked(func(s *state) {
 		p := s.pods[uid]
@@ -94,8 +94,8 @@ func (g *gang) together() bool {
 	return g.all(&g.unpermitted, func(p *pod) bool { return p.state != api.Binding || p.permitted })
 }
 
-// all reports whether is returns true for all pods of a gang. It begins at the index from, which is the pod for which is last returned false, because
-// all is called for each pod of a large gang.
+// all reports whether is returns true for all pods of a gang. It starts at the index from, which is the last pod for which is
+// returned false. This is faster, because all is called for each pod of a large gang.
 func (g *gang) all(from *int, is func(*pod) bool) bool {
 	for range g.pods {
 		if *from >= len(g.pods) {
@@ -109,7 +109,7 @@ func (g *gang) all(from *int, is func(*pod) bool) bool {
 	return true
 }
 
-// Withdraw undoes Permit, because kube-scheduler couldn't bind the pod.
+// Withdraw undoes Permit if kube-scheduler couldn't bind the pod.
 func (b *Store) Withdraw(uid types.UID) {
 	b.locked(func(s *state) {
 		if p := s.pods[uid]; p != nil {
@@ -118,8 +118,8 @@ func (b *Store) Withdraw(uid types.UID) {
 	})
 }
 
-// Refuse releases a gang's places because one of its pods can't run on its node, for a reason that the state doesn't contain. The gang avoids the
-// node for a while.
+// Refuse releases a gang's places because a pod can't run on its node, for a reason outside the state. The gang avoids the node
+// for a while.
 func (b *Store) Refuse(uid types.UID, node, reason string) {
 	var pods []types.UID
 	b.locked(func(s *state) {
@@ -133,8 +133,8 @@ func (b *Store) Refuse(uid types.UID, node, reason string) {
 	b.signal()
 }
 
-// Lower returns a function that reports whether a pod's gang may evict the gang of another pod. The function also returns the name of the other gang.
-// ok is false for pods without cells.
+// Lower returns a function that reports whether a pod's gang may evict the gang of another pod. The function also returns the
+// name of the other gang. ok is false for pods without cells.
 func (b *Store) Lower(uid types.UID) func(other types.UID) (gang string, lower, ok bool) {
 	return func(other types.UID) (name string, lower, ok bool) {
 		b.locked(func(s *state) {
@@ -149,8 +149,8 @@ func (b *Store) Lower(uid types.UID) func(other types.UID) (gang string, lower, 
 	}
 }
 
-// Beside returns the pods that will run on the node where a pod is on trial. These are pods of any gang that has reserved cells on the node, and pods
-// that have their place on the node. kube-scheduler may already count some of these pods.
+// Beside returns the pods that will run on the node where a pod is on trial. They have a place on the node, or their gang has
+// reserved cells there. kube-scheduler may already count some of these pods.
 func (b *Store) Beside(uid types.UID) (out []*corev1.Pod) {
 	b.locked(func(s *state) {
 		p := s.pods[uid]
@@ -166,17 +166,17 @@ func (b *Store) Beside(uid types.UID) (out []*corev1.Pod) {
 	return out
 }
 
-// isComing reports whether a pod has its place on a node, or could run on the node after others have been evicted.
+// isComing reports whether a pod has a place on a node, or could run there after evictions.
 func (p *pod) isComing(node string) bool {
 	return p.could == node || p.state == api.Binding && p.node == node
 }
 
-// comes records that a pod will run on a node. It drops the recorded pods that will no longer run on the node.
+// comes records that a pod will run on a node. It drops recorded pods that will no longer run on the node.
 func (s *state) comes(p *pod, node string) {
 	s.coming[node] = append(slices.DeleteFunc(s.coming[node], func(q *pod) bool { return q == p || !q.isComing(node) }), p)
 }
 
-// Tried receives the result of a pod's trial on a node: whether the pod could run there, and the reason if it couldn't.
+// Tried applies the result of a pod's trial on a node. reason explains why the pod couldn't run there.
 func (b *Store) Tried(uid types.UID, node string, could bool, reason string) {
 	b.locked(func(s *state) {
 		if p := s.pods[uid]; p != nil && p.gang != nil && p.trial == node {
@@ -186,7 +186,7 @@ func (b *Store) Tried(uid types.UID, node string, could bool, reason string) {
 	b.signal()
 }
 
-// Evict evicts the gangs of the victims because the pod's node doesn't have enough of a resource other than cells.
+// Evict evicts the gangs of the victims because the pod's node is short of a resource other than cells.
 func (b *Store) Evict(uid types.UID, victims []types.UID) {
 	b.locked(func(s *state) {
 		if p := s.pods[uid]; p != nil && p.state == api.Binding {

@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// observe applies a state of a pod that the API server reported. This state may be older than the known state, and the pod may no longer exist.
+// observe applies a pod from the API server. The pod may be older than the known state, and may no longer exist.
 func (s *state) observe(obj *corev1.Pod) {
 	known := s.pods[obj.UID]
 	switch {
@@ -38,7 +38,7 @@ func (s *state) observe(obj *corev1.Pod) {
 	s.update(known, obj)
 }
 
-// gone records that a pod no longer exists. Another pod with the same name isn't affected.
+// gone records that a pod no longer exists. It doesn't affect another pod with the same name.
 func (s *state) gone(uid types.UID) {
 	if p := s.pods[uid]; p != nil {
 		s.log.Debug("pod is gone", "pod", p.key, "state", p.state)
@@ -46,8 +46,8 @@ func (s *state) gone(uid types.UID) {
 	}
 }
 
-// upTo reports whether resource version a is at most resource version b. Resource versions are numbers according to KEP-5504. upTo returns false if
-// they aren't.
+// upTo reports whether resource version a is at most resource version b. According to KEP-5504, resource versions are numbers.
+// upTo returns false for other texts.
 func upTo(a, b string) bool {
 	x, err := strconv.ParseUint(a, 10, 64)
 	if err != nil {
@@ -60,9 +60,10 @@ func upTo(a, b string) bool {
 // sweepEvery is how often the state is compared with the informer.
 const sweepEvery = 5 * time.Second
 
-// sweep forgets pods whose end the informer didn't report. If a pod was created and deleted between two lists, the informer may miss it, although the
-// pod was in the list for the state. stored returns a pod of the informer, and synced is the version up to which the informer has received events.
-// The informer may not have stored all events yet, so a pod must be missing in two sweeps.
+// sweep removes pods whose deletion the informer didn't report. If a pod was created and deleted between two lists, the
+// informer may miss the pod, although the list for the state contained it. stored returns a pod of the informer. synced is the
+// version up to which the informer has received events. The informer may not have stored all events yet, so a pod must be
+// missing in two sweeps.
 func (b *Store) sweep(stored func(key string) *corev1.Pod, synced string) {
 	var pods []*pod
 	b.locked(func(s *state) {
@@ -105,8 +106,8 @@ func (s *state) update(p *pod, obj *corev1.Pod) {
 	}
 }
 
-// hasItsPlace reports whether a pod that is bound to the node of its place has the cells of this place. A former leader may have bound the pod with
-// other cells, in a request that takes effect only now.
+// hasItsPlace reports whether a pod on the node of its place also has the cells of this place. A former leader may have bound
+// the pod with other cells, in a request that took effect late.
 func (s *state) hasItsPlace(p *pod) bool {
 	if !Claims(p.object) {
 		return p.object.Annotations[annotation.IsolationKey] == p.bound.Isolation
@@ -115,7 +116,7 @@ func (s *state) hasItsPlace(p *pod) bool {
 	return !ok || sameGPUs(at, p.claim()) // a pod without a claim can't run before this leader writes its claim
 }
 
-// updateUnbound applies a corrected request, and the removal of scheduling gates, to a pod that isn't bound.
+// updateUnbound applies a corrected request and the removal of scheduling gates to an unbound pod.
 func (s *state) updateUnbound(p *pod, obj *corev1.Pod) {
 	if limits := limitsOf(obj).text(); p.gang != nil && p.limits != limits {
 		p.limits, p.gang.searched = limits, 0 // clients can add tolerations to any pod, and more constraints while the pod has a gate
@@ -137,7 +138,7 @@ func (s *state) updateUnbound(p *pod, obj *corev1.Pod) {
 	s.parse(p)
 }
 
-// latest returns obj, the newer object of a pod, unless the known object is already bound.
+// latest returns the newer object of a pod, unless the known object is already bound.
 func latest(known, obj *corev1.Pod) *corev1.Pod {
 	if known.Spec.NodeName != "" {
 		return known
@@ -157,12 +158,11 @@ func (s *state) markBound(p *pod) {
 		s.todo(task{annotate, p.uid}) // the gang was downgraded while the pod was being bound
 	}
 	if p.told != "" {
-		// kube-scheduler always reports that a pod is scheduled. An additional event is sent only to pods that have an event about waiting.
+		// kube-scheduler always reports that a pod is scheduled. Only pods with an event about waiting get an additional event.
 		s.tell(p, corev1.EventTypeNormal, api.ReasonBound, fmt.Sprintf("runs on %s with %s", p.node, p.has()))
 	}
 }
 
-// has describes the cells of a bound pod.
 func (p *pod) has() string {
 	if p.bound.Isolation == "" {
 		return plural.Of(len(p.indices), "CPU cell")
@@ -177,8 +177,8 @@ func (s *state) takeOver(p *pod) {
 	}
 }
 
-// read returns the place of a bound pod from its claim or, if the pod expects no claim, from its annotations. It ignores a pod whose place isn't
-// known.
+// read returns the place of a bound pod from its claim or, if the pod expects no claim, from its annotations. It ignores a pod
+// with an unknown place.
 func (s *state) read(p *pod) (*cell.Placement, int, bool) {
 	if s.ignoreForeign(p) {
 		return nil, 0, false
@@ -198,8 +198,8 @@ func (s *state) read(p *pod) (*cell.Placement, int, bool) {
 	return placement, slot, err == nil
 }
 
-// ignoreForeign ignores a bound pod without a readable request, or without the annotations or the claim of our scheduler or HiveD. It reports whether
-// it ignored the pod.
+// ignoreForeign ignores a bound pod without a readable request, and a bound pod without annotations or claim of paictl's
+// scheduler or HiveD. It reports whether it ignored the pod.
 func (s *state) ignoreForeign(p *pod) bool {
 	switch {
 	case p.request == nil:
@@ -236,7 +236,7 @@ func (s *state) accept(p *pod, placement *cell.Placement, slot int) {
 	s.apply(downgrades)
 }
 
-// ignore excludes a pod whose cells aren't known from all gangs, and withholds its devices from other pods until it ends.
+// ignore excludes a pod with unknown cells from all gangs, and withholds its devices from other pods until it ends.
 func (s *state) ignore(p *pod, why string) {
 	s.release(p)
 	p.state, p.node = api.Ignored, p.object.Spec.NodeName
@@ -247,7 +247,7 @@ func (s *state) ignore(p *pod, why string) {
 
 const untilItEnds = "; until it ends "
 
-// keep withholds the devices that an ignored pod may use from other pods, if the configuration contains these devices.
+// keep withholds the configured devices that an ignored pod may use.
 func (s *state) keep(p *pod, why string) {
 	devices := s.core.Devices(p.node)
 	p.indices = s.isolated(p.object, devices)
@@ -255,7 +255,7 @@ func (s *state) keep(p *pod, why string) {
 	s.block(p)
 }
 
-// kept describes the devices that are withheld from other pods.
+// kept describes the withheld devices.
 func kept(indices []int32, all int, node string) string {
 	switch len(indices) {
 	case 0:
@@ -266,7 +266,8 @@ func kept(indices []int32, all int, node string) string {
 	return fmt.Sprintf("%v of %s are not allocated to others", indices, node)
 }
 
-// isolated returns the devices of a node that a pod may use: the devices in its claim or its annotations, or all devices if these don't contain any.
+// isolated returns the devices of a node that a pod may use. They come from its claim or its annotations. If these contain no
+// devices, isolated returns all devices.
 func (s *state) isolated(obj *corev1.Pod, devices []int32) []int32 {
 	text := obj.Annotations[annotation.IsolationKey]
 	if Claims(obj) {
@@ -289,7 +290,7 @@ func (s *state) isolated(obj *corev1.Pod, devices []int32) []int32 {
 	return out
 }
 
-// block withholds a node's devices from other pods because of a pod whose cells aren't known. unblock ends that.
+// block withholds a node's devices from other pods because of a pod with unknown cells. unblock undoes block.
 func (s *state) block(p *pod) {
 	n := s.nodes[p.node]
 	if n == nil || len(p.indices) == 0 {
@@ -309,8 +310,8 @@ func (s *state) unblock(p *pod) {
 	}
 }
 
-// replay rebuilds the state from all pods. It adds running pods in the order in which their gangs were placed. Pods that HiveD placed have no such
-// order, so replay adds them by age.
+// replay rebuilds the state from all pods. It adds running pods in the order in which their gangs were placed. HiveD's pods
+// have no such order, so replay adds them by age.
 func (s *state) replay(objects []*corev1.Pod) {
 	type running struct {
 		*pod

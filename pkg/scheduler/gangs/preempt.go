@@ -15,22 +15,22 @@ import (
 )
 
 const (
-	// evictAtOnce is how many pods are evicted before other requests may have the lock.
+	// evictAtOnce is how many pods are evicted before the lock is released for other requests.
 	evictAtOnce = 2000
-	// evictAgain is how long after its eviction a victim that still exists is evicted again. By then the victim should be gone, or its task should
-	// have been retried.
+	// evictAgain is how long after its eviction an existing victim is evicted again. By then the victim should be gone, or its
+	// task should have been retried.
 	evictAgain = time.Minute
 )
 
-// eviction holds the victims of a gang that aren't evicted yet. It belongs to one reservation: if the gang has lost the reservation or got a
-// different one, no more of these pods are evicted.
+// eviction holds the victims of a gang that aren't evicted yet. It belongs to one reservation. If the gang loses or changes the
+// reservation, the remaining pods aren't evicted.
 type eviction struct {
 	by    *gang
 	order uint64 // the order of the reservation
 	left  []cell.Victim
 }
 
-// preempt begins or continues the eviction of pods from the cells that a gang has reserved.
+// preempt starts or continues the eviction of pods from a gang's reserved cells.
 func (s *state) preempt(g *gang, ready []*pod) {
 	s.applyPostponed(g)
 	victims := s.core.VictimsOf(g.vc, g.name)
@@ -50,12 +50,12 @@ func (s *state) preempt(g *gang, ready []*pod) {
 	s.evictPart()
 }
 
-// evictPart evicts the next victims, and reports whether some are left.
+// evictPart evicts the next victims, and reports whether any victims remain.
 //
-// Between two parts, other requests have the lock, and anything may change. Only decisions are excluded, because Decide continues with the next gang
-// after the last part. Pods that have ended are skipped. If the pod that needs the cells was deleted, or the configuration changed, the reservation
-// no longer exists. The remaining victims then keep running, even evicted victims that haven't been deleted yet (see mustGo). After the state is
-// rebuilt, no eviction is in progress, and the next pass begins again with a trial.
+// Between two parts, the lock is released and the state may change. Decisions are excluded, because Decide continues only after
+// the last part. Pods that have ended are skipped. If the pod that needs the cells was deleted, or the configuration changed,
+// the reservation no longer exists. The remaining victims then continue to run. Evicted victims that haven't been deleted yet
+// also continue to run (see mustGo). After the state is rebuilt, the next pass begins again with a trial.
 func (s *state) evictPart() (more bool) {
 	e := &s.evicting
 	status, ok := s.core.Brief(e.by.vc, e.by.name)
@@ -74,7 +74,6 @@ func (s *state) evictPart() (more bool) {
 	return len(e.left) > 0
 }
 
-// evictRest evicts the remaining victims.
 func (b *Store) evictRest() {
 	for more := true; more; {
 		more = false
@@ -95,8 +94,8 @@ func (s *state) evict(victim, p *pod, preemptor types.UID) {
 	s.todo(task{evict, victim.uid})
 }
 
-// mayEnd reports whether gang g may evict the gang victim. It may evict a gang that runs without a guarantee, or a gang with a lower priority in its
-// own virtual cluster.
+// mayEnd reports whether gang g may evict the gang victim. The victim must run without a guarantee, or must have a lower
+// priority in the same virtual cluster.
 func (s *state) mayEnd(g, victim *gang) bool {
 	priority := g.first().request.Priority
 	status, ok := s.core.Brief(victim.vc, victim.name)
@@ -137,7 +136,7 @@ func (s *state) makeRoom(p *pod, victims []types.UID) {
 	}
 }
 
-// few collects the names of the first few gangs, in order, and counts the others.
+// few collects the names of the first few gangs, in order, and counts the other gangs.
 type few struct {
 	names []string
 	more  int

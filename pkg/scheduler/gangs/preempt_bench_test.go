@@ -22,8 +22,9 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// BenchmarkWholeCluster adds a gang that needs the whole of a cluster of 8,192 nodes with 8 GPUs each, which opportunistic gangs fill. For each step
-// until the gang may be bound, it reports how long the step takes, and the longest time that another request waits for the lock.
+// BenchmarkWholeCluster adds a gang that needs all 8,192 nodes with 8 GPUs each. Opportunistic gangs fill these nodes. For each
+// step until the gang may be bound, the benchmark reports the duration, and the longest time that another request waits for the
+// lock.
 func BenchmarkWholeCluster(b *testing.B) {
 	for _, gpus := range []int{1, 8} {
 		b.Run(fmt.Sprintf("gangs of %d", gpus), func(b *testing.B) { benchWholeCluster(b, 512, gpus) })
@@ -54,7 +55,7 @@ func benchWholeCluster(b *testing.B, racks, gpus int) {
 	}
 }
 
-// wholeCluster runs all steps. It passes each step to the function by.
+// wholeCluster passes each step to the function by.
 func wholeCluster(t testing.TB, racks, gpus int, by func(c *benchCluster, step string, do func())) {
 	t.Helper()
 	c := newBenchCluster(t, racks, gpus)
@@ -66,7 +67,6 @@ func wholeCluster(t testing.TB, racks, gpus int, by func(c *benchCluster, step s
 	}
 }
 
-// benchCluster contains a Store that only the benchmark uses.
 type benchCluster struct {
 	b     *Store
 	clock *clock
@@ -124,10 +124,9 @@ func (c *benchCluster) gang(name string, priority, pods, gpus int) []*corev1.Pod
 	return out
 }
 
-// uids returns the UIDs of all pods in the state.
 func (c *benchCluster) uids() []types.UID { return slices.Collect(maps.Keys(c.b.state.pods)) }
 
-// bound makes the pods that have a place run.
+// bound makes the pods with a place run.
 func (c *benchCluster) bound() {
 	for _, p := range c.b.state.pods {
 		c.b.locked(func(s *state) {
@@ -141,14 +140,12 @@ func (c *benchCluster) bound() {
 	c.clock.add(time.Minute)
 }
 
-// leave makes victims end.
 func (c *benchCluster) leave(victims []cell.Victim) {
 	for _, v := range victims {
 		c.b.locked(func(s *state) { s.gone(types.UID(v.Pod)) })
 	}
 }
 
-// decide makes the Store decide until it has tried all gangs.
 func (c *benchCluster) decide() {
 	for again := true; again; {
 		select {
@@ -199,7 +196,7 @@ func (c *benchCluster) step(name string) {
 	}
 }
 
-// timed returns how long a function takes, and the longest time that another goroutine waited for the lock while the function ran.
+// timed returns how long a function takes, and the longest time that another goroutine waited for the lock.
 func (c *benchCluster) timed(f func()) (took, longest time.Duration) {
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -19,7 +19,8 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// holdDeletes keeps deleted pods, as if they were in their grace period. It returns a function that returns the names of the deleted pods.
+// holdDeletes keeps deleted pods, as if they were in their grace period. It returns a function that returns the names of the
+// deleted pods.
 func (c *cluster) holdDeletes() func() []string {
 	var mu sync.Mutex
 	var deleted []string

@@ -16,7 +16,8 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// withCPUs is a configuration of two nodes with two GPUs each and two nodes with four CPU cells each. A owns some of both, and B owns only GPUs.
+// withCPUs is a configuration of two nodes with two GPUs each and two nodes with four CPU cells each. A owns GPUs and CPU
+// cells. B owns only GPUs.
 const withCPUs = `physicalCluster:
   skuTypes: {CPU: {cpu: 1}}
   cellTypes:
@@ -126,7 +127,7 @@ func TestTheQueueKeepsSharesOfGPUsAndGPUsApart(t *testing.T) {
 	}
 }
 
-// without is the configuration withCPUs after A was deleted.
+// without is the configuration withCPUs without A.
 var without = strings.Split(withCPUs, "  A:")[0] + "  B:" + strings.Split(withCPUs, "  B:")[1]
 
 func TestADeletedVirtualClusterIsShownWhileGangsNameIt(t *testing.T) {

@@ -18,14 +18,13 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// restart stops the Store and starts a new one, which gets its state only from the API server.
+// restart stops the Store and starts a new Store, which gets its state only from the API server.
 func (c *cluster) restart() {
 	c.t.Helper()
 	c.start(testOptions)
 	require.NoError(c.t, c.b.Lead(c.t.Context()))
 }
 
-// finish ends a pod and waits until the state no longer contains it.
 func (c *cluster) finish(p *corev1.Pod, phase corev1.PodPhase) {
 	c.t.Helper()
 	now := c.pod(p)
@@ -159,7 +158,6 @@ func TestPodsThatDoNotAskAreNotKnown(t *testing.T) {
 	assert.Equal(t, api.Waiting, c.state(first), "an init container counts")
 }
 
-// versioned returns the API server's state of a pod at a version.
 func versioned(p *corev1.Pod, version string) *corev1.Pod {
 	p = p.DeepCopy()
 	p.ResourceVersion = version
@@ -220,7 +218,6 @@ func TestAPodWhoseEndIsNotToldIsForgotten(t *testing.T) {
 	c.place(q)
 }
 
-// testLock is a lock for the leader election.
 type testLock struct {
 	resourcelock.Interface
 	holder, identity string

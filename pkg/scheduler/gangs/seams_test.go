@@ -21,7 +21,6 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// ready sets whether a node is ready.
 func (c *cluster) ready(name string, is bool) {
 	n := readyNode(name)
 	if !is {
@@ -36,7 +35,7 @@ func (c *cluster) ready(name string, is bool) {
 	})
 }
 
-// A gang that now has other cells no longer needs its victim. The victim must not be evicted for a gang that is only on trial.
+// A gang that has found other cells doesn't need its victim. The victim must not be evicted for a gang that is only on trial.
 func TestNothingEndsForAGangThatHasOtherCellsByNow(t *testing.T) {
 	yaml, nodes, _ := rackYAML(2)
 	c := newCluster(t, yaml, nodes...)
@@ -142,7 +141,7 @@ func TestAPlaceIsGivenBackThoughTheOutcomeOfItsBindingWasLost(t *testing.T) {
 			c.b.Withdraw(p.UID)
 			away = false
 			assert.Empty(t, c.pod(p).Spec.NodeName, "it isn't bound")
-			// kube-scheduler retries, and the node is now cordoned or short of memory.
+			// kube-scheduler retries while the node is cordoned or short of memory.
 			given := false
 			for range 50 {
 				c.b.Refuse(p.UID, node, "the node is not ready")
@@ -157,7 +156,7 @@ func TestAPlaceIsGivenBackThoughTheOutcomeOfItsBindingWasLost(t *testing.T) {
 	}
 }
 
-// While API servers are rolled back, one of them may not support claims.
+// During a rollback of API servers, some of them may not support claims.
 func TestAnAPIServerThatKnowsNoClaimsIsNotBelieved(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.run(claiming(newPod("p", spec("A", 5, "p:1:1"))))
@@ -189,7 +188,6 @@ virtualClusters:
 	assert.Contains(t, reason, "can't have more than 32")
 }
 
-// Other gangs wait for the GPUs of a victim.
 func TestAVictimHasItsOwnGracePeriodUpToADay(t *testing.T) {
 	for own, want := range map[int64]*int64{0: nil, 30: nil, maxGrace: nil, maxGrace + 1: new(maxGrace), 1 << 40: new(maxGrace)} {
 		c := newCluster(t, twoTeams)

@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// maxConfig limits the size of a configuration in bytes. A ConfigMap can contain 1 MiB.
+	// maxConfig is the maximum size of a configuration in bytes. A ConfigMap can contain 1 MiB.
 	maxConfig = 2 << 20
-	// forwarded is the header of a request that another replica forwarded. Such a request isn't forwarded again.
+	// forwarded is the header of a forwarded request. Such a request isn't forwarded again.
 	forwarded = "X-Pai-Scheduler-Forwarded"
 )
 
-// API returns the handler for the network of pods. Clients need the token to read the queue and the running gangs, and the password to read metrics.
-// The health checks need neither, because the kubelet has no credentials.
+// API returns the handler for the pod network. Reading the queue and the running gangs requires the token, and reading metrics
+// requires the password. Health checks require neither, because the kubelet has no credentials.
 func (b *Store) API() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", b.healthz)
@@ -40,7 +40,6 @@ func (b *Store) metrics() http.Handler {
 	return promhttp.HandlerFor(b.registry(), promhttp.HandlerOpts{})
 }
 
-// reads returns the handler of the read-only paths.
 func (b *Store) reads() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
@@ -88,7 +87,7 @@ func (b *Store) reads() http.Handler {
 	return mux
 }
 
-// paths returns the paths of the API. The server sends them as the response to "/".
+// paths returns the paths of the API, which are the response to "/".
 func paths() []string {
 	return []string{
 		inspectGroups, inspectCluster, inspectPhysical, inspectVirtual,
@@ -97,7 +96,7 @@ func paths() []string {
 	}
 }
 
-// look returns a handler that makes the response from the state, or forwards the request to the leader.
+// look returns a handler that creates the response from the state, or forwards the request to the leader.
 func (b *Store) look(answer func(*state, *http.Request) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
@@ -143,7 +142,7 @@ func (b *Store) serveValidate(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, out)
 }
 
-// forward forwards a request to the pod of the leader if this replica isn't the leader. It reports whether it did.
+// forward forwards a request to the leader's pod if this replica isn't the leader. It reports whether it did.
 func (b *Store) forward(w http.ResponseWriter, r *http.Request) bool {
 	b.mu.Lock()
 	leading := b.state != nil
@@ -152,7 +151,7 @@ func (b *Store) forward(w http.ResponseWriter, r *http.Request) bool {
 	if leading || r.Header.Get(forwarded) != "" || election.Leader() == "" || election.Leader() == election.Identity() {
 		return false
 	}
-	// kube-scheduler's identity in the lease is HOSTNAME_UUID, and its host name is the name of its pod.
+	// kube-scheduler's identity in the lease is HOSTNAME_UUID. The host name is the name of the pod.
 	leader := election.Leader()
 	if i := strings.LastIndexByte(leader, '_'); i > 0 {
 		leader = leader[:i]
@@ -178,7 +177,7 @@ func (b *Store) forward(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// healthz fails if a decision hangs. To detect that, it waits for the lock.
+// healthz fails if a decision hangs. It waits for the lock to detect this.
 func (b *Store) healthz(w http.ResponseWriter, r *http.Request) {
 	free := make(chan struct{})
 	go func() {
@@ -195,7 +194,7 @@ func (b *Store) healthz(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// readyz reports whether this replica could be the leader. A replica that isn't the leader is ready, too.
+// readyz reports whether this replica could be the leader. A replica that isn't the leader is also ready.
 func (b *Store) readyz(w http.ResponseWriter, _ *http.Request) {
 	b.mu.Lock()
 	config, problem := b.active, b.problem
@@ -212,7 +211,6 @@ func (b *Store) readyz(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// listNodes returns the nodes of the configuration with their devices.
 func (s *state) listNodes() api.Nodes {
 	out := api.Nodes{Items: []api.Node{}}
 	for _, name := range s.core.Nodes() {

@@ -21,51 +21,52 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/queue"
 )
 
-// state is the state of the leader. Its methods are called while the lock of Store is held.
+// state is the state of the leader. Callers of its methods hold the lock of Store.
 type state struct {
 	core  *cell.Scheduler
 	types []cell.Type // the cell types of the configuration
 	pods  map[types.UID]*pod
 	gangs map[gangKey]*gang
-	// claims are the places on claims, by the UID of the pod. They come from claims that existed when the state was built, and from claims written
-	// since.
+	// claims are the places on claims, by the UID of the pod. They come from claims that existed when the state was built, and
+	// from claims that were written later.
 	claims map[types.UID]claim.Place
-	// postponed are the gangs that will lose their guarantee after another gang has passed its trial.
-	postponed map[gangKey]postponed
-	evicting  eviction
-	// unfinished holds the unfinished parts of trying a gang.
+	// postponed are the gangs that lose their guarantee if another gang passes its trial.
+	postponed  map[gangKey]postponed
+	evicting   eviction
 	unfinished []remainder
 	left       map[gangKey]place // the positions in the queue of gangs that lost their pods while they waited
 	nodes      map[string]*node
-	// coming holds the pods that Beside checks, by node. These are all pods that will run on the node, and some pods that no longer will.
+	// coming holds the pods for Beside, by node. It contains all pods that will run on the node, and some outdated pods.
 	coming map[string][]*pod
 	places *places
-	// listed is the resource version of the list from which this state was built. Older pods belong to the term of an earlier leader.
+	// listed is the resource version of the list from which this state was built. Older pods belong to the term of an earlier
+	// leader.
 	listed string
-	// pruned is when expired positions in the queue were last dropped. swept is when the state was last compared with the informer's pods, and
-	// claimsChecked when it was last compared with the claims. refreshed is when all gangs were last searched for without a change.
+	// pruned is when expired queue positions were last dropped. swept is when the state was last compared with the informer's
+	// pods. claimsChecked is when the state was last compared with the claims. refreshed is when places were last searched for
+	// all gangs without a change.
 	pruned, swept, claimsChecked, refreshed time.Time
-	// epoch increases with every change after which more gangs may be able to start.
+	// epoch increases with every change that may let more gangs start.
 	epoch      uint64
 	generation int64
-	// admitted caches the nodes that pods with some constraints may run on. It is valid for one state of all nodes.
+	// admitted caches the nodes that pods with certain constraints may run on. It is valid until any node changes.
 	admitted map[string]nodeSet
-	// round is the epoch when the last round of a turn began. Each round tries every gang of the turn once. goesOn means that the round continues in
-	// the next pass.
+	// round is the epoch when the last round of a turn began. Each round tries every gang of the turn once. goesOn means that
+	// the round continues in the next pass.
 	round  map[turn]uint64
 	goesOn map[turn]bool
-	// whole contains the turns of guaranteed gangs whose gangs have all been tried since the last turn of opportunistic gangs.
+	// whole contains the turns of guaranteed gangs that were completely tried since the last turn of opportunistic gangs.
 	whole map[turn]bool
-	// seconds is the number of passes in which opportunistic gangs have waited for these turns.
+	// seconds is the number of passes in which opportunistic gangs have waited for guaranteed gangs.
 	seconds int
-	// reserves is how long a guaranteed gang waits until free cells are held for it. If it is negative, cells are never held. reserving contains the
-	// gangs that cells are held for.
+	// reserves is how long a guaranteed gang waits until free cells are held for it. If it is negative, cells are never held.
+	// reserving contains the gangs for which cells are held.
 	reserves  time.Duration
 	reserving map[gangKey]bool
-	// reservation returns the gang whose reservation kept a gang from starting in the last pass, or nil if there is no such gang. It is nil before
-	// the first pass.
+	// reservation returns the gang whose reservation prevented a gang from starting in the last pass, or nil. The function is
+	// nil before the first pass.
 	reservation func(*queue.Gang) *queue.Gang
-	// grace is how long a gang waits for pods that don't exist yet.
+	// grace is how long a gang waits for missing pods.
 	grace time.Duration
 	// served are the names of the schedulers whose pods the state contains. nil means all schedulers.
 	served []string
@@ -77,7 +78,7 @@ type state struct {
 	count *counters
 }
 
-// pod is a pod that requests cells. Its state is api.Waiting or another of these states in package api.
+// pod is a pod that requests cells. Its state is one of the states in package api, such as api.Waiting.
 type pod struct {
 	uid     types.UID
 	key     string // namespace/name
@@ -85,39 +86,39 @@ type pod struct {
 	request *cell.Request // nil if the request can't be read
 	// preferred is the request in the pod's annotation. request is either the preferred request or its alternative.
 	preferred *cell.Request
-	// class is equal for pods of the same gang. It differs for pods whose gangs only have the same name.
+	// class is equal for pods of the same gang. It differs for pods of different gangs with the same name.
 	class string
-	// limits is a text that identifies the constraints on the nodes that may run the pod.
+	// limits identifies the constraints on the nodes that may run the pod.
 	limits string
 	gang   *gang
 	state  string
-	// reason is the latest reason that was set for the pod's state.
+	// reason is the latest reason for the pod's state.
 	reason string
 	// node and slot are the pod's place if its state is Binding or Bound.
 	node    string
 	indices []int32
 	slot    int
 	bound   annotation.Bound
-	// retold means that BindInfoKey, or the details on the claim, have also changed since.
+	// retold means that BindInfoKey or the details on the claim have also changed.
 	retold bool
-	// details are the details of the place on the pod's claim, without node and GPUs, if the pod expects a claim.
+	// details are the details of the place on the pod's claim, without node and GPUs.
 	details []byte
-	// assumed is when the pod got its place. permitted means that kube-scheduler can bind the pod there. claimed means that the pod's claim is
-	// written. sent means that the binding was sent and its outcome isn't known.
+	// assumed is when the pod got its place. permitted means that kube-scheduler can bind the pod there. claimed means that the
+	// pod's claim is written. sent means that the binding was sent and its result is unknown.
 	assumed                  time.Time
 	permitted, claimed, sent bool
 	// wrote means that the pod's claim was written at least once since the pod got its place.
 	wrote bool
 	// claimError explains why the pod's claim couldn't be written.
 	claimError string
-	// unbound is how often the pod, or its gang, had a place and wasn't bound. The pod doesn't get another place before pause.
+	// unbound is how often the pod or its gang had a place and wasn't bound. The pod gets no other place before pause.
 	unbound int
 	pause   time.Time
-	// trial is the node for which kube-scheduler checks whether the pod could run if other pods were evicted. The check began at assumed. could is
-	// the node for which kube-scheduler found that the pod could run.
+	// trial is the node for which kube-scheduler checks whether the pod could run after evictions. The check began at assumed.
+	// could is the node for which kube-scheduler found that the pod could run.
 	trial, could string
-	// told and toldAt are the text and the time of the last event. evicted is when the pod was chosen as a victim. preemptor is the pod that needs
-	// other resources than cells on the node, or "" if the pod is evicted for its cells.
+	// told and toldAt are the text and the time of the last event. evicted is when the pod was chosen as a victim. preemptor is
+	// the pod that needs resources other than cells on the node. It is "" if the pod is evicted for its cells.
 	told      string
 	toldAt    time.Time
 	evicted   time.Time
@@ -126,14 +127,16 @@ type pod struct {
 	// seen is the pod's claim when it was last correct. doubted means that the claim was wrong in the last check.
 	seen    *resourceapi.ResourceClaim
 	doubted bool
-	// lost means that the pod's claim is gone or empty, and isn't written again yet. doubt explains why the pod may have other GPUs than its claim.
+	// lost means that the pod's claim is gone or empty, and isn't written again yet. doubt explains why the pod may have other
+	// GPUs than its claim.
 	lost  bool
 	doubt string
-	// missing means that the informer doesn't have the pod, although it has received all events up to the state's version of the pod.
+	// missing means that the informer doesn't contain the pod, although it has received all events up to the known version of
+	// the pod.
 	missing bool
 }
 
-// gangKey identifies a gang by its virtual cluster and by its name, which is unique in the virtual cluster.
+// gangKey identifies a gang by its virtual cluster and its name.
 type gangKey struct{ vc, name string }
 
 // gang holds the existing pods of a gang.
@@ -144,40 +147,40 @@ type gang struct {
 	preempted  bool      // whether one of the gang's pods was evicted
 	queued     time.Time // the time since which the gang waited before it lost all of its pods; zero if it didn't lose them
 	arrived    time.Time // when the gang's last pod was created, by our clock
-	// searched is the epoch of the last search that found no place for the gang, or 0 if there was no such search. attempt is the result of that
-	// search.
+	// searched is the epoch of the last unsuccessful search for the gang, or 0. attempt is the result of that search.
 	searched uint64
 	attempt  queue.Attempt
 	// claims is the number of the gang's pods that expect their GPUs in a claim.
 	claims int
-	// gathered is closed when the claims of all pods of the gang that are about to be bound are written. It is nil while no pod waits for these
+	// gathered is closed when the claims of all pods in the current binding are written. It is nil while no pod waits for these
 	// claims.
 	gathered chan struct{}
-	// unpermitted is the index of a pod that kube-scheduler can't bind yet, or the index at which the search for such a pod begins. unwritten is the
-	// same for a pod whose claim isn't written.
+	// unpermitted is the index of a pod that kube-scheduler can't bind yet, or the index at which the search for such a pod
+	// starts. unwritten is the same for a pod whose claim isn't written.
 	unpermitted, unwritten int
 	// moved is when a claim of the gang was last written for the first time, or when a pod of the gang was last bound.
 	moved time.Time
-	// refused contains the nodes that couldn't run one of the gang's pods, with the time until which the gang avoids them.
+	// refused contains the nodes that couldn't run one of the gang's pods, and the time until which the gang avoids each node.
 	refused map[string]time.Time
-	// refusal describes the last such node and the reason.
+	// refusal describes the last refused node and the reason.
 	refusal string
-	// refusals is how often that happened since one of the gang's pods was last bound. Until calm, the gang doesn't evict other gangs for their
-	// cells.
+	// refusals is the number of refused nodes since one of the gang's pods was last bound. Until calm, the gang doesn't evict
+	// other gangs for their cells.
 	refusals int
 	calm     time.Time
-	// held means that the gang wasn't tried, because free cells are held for another gang.
+	// held means that the gang wasn't tried because free cells are held for another gang.
 	held bool
 }
 
-// place is the position in the queue of a gang without pods. A gang with another shape belongs to another job with the same name.
+// place is the queue position of a gang without pods. A gang with a different shape belongs to a different job with the same
+// name.
 type place struct {
 	since, lost time.Time
 	shape       []cell.PodSet
 }
 
-// placeKept is how long a gang without pods keeps its position. A job controller creates a deleted pod again within
-// seconds, or minutes if it waits between two attempts.
+// placeKept is how long a gang without pods keeps its queue position. A job controller recreates a deleted pod within seconds,
+// or within minutes if it waits between two attempts.
 const placeKept = 10 * time.Minute
 
 // waiting returns the number of pods without a place.
@@ -201,7 +204,8 @@ func (g *gang) since() time.Time {
 	return at
 }
 
-// first returns the pod that represents the gang in requests to the core. It is the first pod without a place, or else the first pod.
+// first returns the pod that represents the gang in requests to package cell. It is the first pod without a place. If all pods
+// have a place, it is the first pod.
 func (g *gang) first() *pod {
 	for _, p := range g.pods {
 		if p.state == api.Waiting || p.state == api.Preempting {
@@ -211,7 +215,7 @@ func (g *gang) first() *pod {
 	return g.pods[0]
 }
 
-// ours reports whether this scheduler has to bind a pod, or whether the pod is already bound.
+// ours reports whether this scheduler binds a pod, or the pod is already bound.
 func (s *state) ours(obj *corev1.Pod) bool {
 	return s.served == nil || obj.Spec.NodeName != "" || slices.Contains(s.served, obj.Spec.SchedulerName)
 }
@@ -254,7 +258,6 @@ func (s *state) parse(p *pod) {
 	}
 }
 
-// read reads the request and the constraints of a pod.
 func (p *pod) read() error {
 	request, err := annotation.ParseRequest(p.object.Annotations[annotation.SpecKey], p.key)
 	if err != nil {
@@ -268,7 +271,7 @@ func (p *pod) read() error {
 	return nil
 }
 
-// remove forgets a pod and releases its cells.
+// remove removes a pod and releases its cells.
 func (s *state) remove(p *pod) {
 	s.keepPlace(p)
 	s.release(p)
@@ -277,7 +280,7 @@ func (s *state) remove(p *pod) {
 	delete(s.claims, p.uid)
 }
 
-// keepPlace records the position in the queue of a gang that loses its last pod before the gang has run.
+// keepPlace records the queue position of a gang that loses its last pod before it has run.
 func (s *state) keepPlace(p *pod) {
 	now := s.now()
 	if now.Sub(s.pruned) > time.Minute { // many gangs may be evicted at once
@@ -305,7 +308,7 @@ func (s *state) leaveGang(p *pod) {
 	p.gang, p.request, p.preferred = nil, nil, nil
 }
 
-// release releases the cells that the core allocates or reserves for a pod.
+// release releases the allocated or reserved cells of a pod.
 func (s *state) release(p *pod) {
 	switch p.state {
 	case api.Binding, api.Bound:
@@ -330,7 +333,7 @@ func (s *state) release(p *pod) {
 	}
 }
 
-// classOf returns a text with the properties that all pods of a gang share.
+// classOf returns a text with the common properties of all pods in a gang.
 func classOf(r *cell.Request) string {
 	text := fmt.Sprintf("%q %d %q %q %q %q %t %t %s", r.VirtualCluster, r.Priority, r.PinnedCell, r.LeafType, r.User, r.UserGroup,
 		r.LazyPreemption, r.OnlySuggested, shapeOf(&r.Root))
@@ -340,7 +343,7 @@ func classOf(r *cell.Request) string {
 	return text
 }
 
-// shapeOf returns a text with the shape of a group, without the group's name.
+// shapeOf describes the shape of a group without the group's name.
 func shapeOf(g *cell.Group) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "(%q%v", g.Within, g.Pods)
@@ -392,8 +395,8 @@ func (s *state) apply(downgrades []cell.Downgrade) {
 	}
 }
 
-// retell updates a pod's annotations, or the details on its claim, to a placement. PlacementKey has to match the places in BindInfoKey, which changes
-// when a pod of the gang moves.
+// retell updates a pod's annotations, or the details on its claim, to a placement. PlacementKey must match the places in
+// BindInfoKey, which changes when a pod of the gang moves.
 func (p *pod) retell(at *cell.Placement) {
 	if Claims(p.object) {
 		p.details, p.retold = annotation.WriteOwn(at, p.slot), true
@@ -406,7 +409,8 @@ func (p *pod) retell(at *cell.Placement) {
 	}
 }
 
-// postpone is like apply, but for a gang that is on trial. Other gangs get the event about their lost guarantee only after the trial has succeeded.
+// postpone works like apply for a gang on trial. Other gangs get the event about their lost guarantee only after a successful
+// trial.
 func (s *state) postpone(g *gang, downgrades []cell.Downgrade) {
 	for i := range downgrades {
 		d := downgrades[i]
@@ -430,7 +434,7 @@ func (s *state) applyPostponed(g *gang) {
 	s.apply(due)
 }
 
-// postponed is the downgrade of a gang because of another gang that is on trial.
+// postponed is the downgrade of a gang because of another gang on trial.
 type postponed struct {
 	by   *gang
 	what cell.Downgrade
@@ -447,7 +451,7 @@ func (s *state) tell(p *pod, kind, reason, text string) {
 	s.say(p.object, kind, reason, text)
 }
 
-// quiet is how long a waiting pod gets no further event with a new reason, because the numbers in the reason change all the time.
+// quiet is how long a waiting pod gets no event with a new reason, because the numbers in reasons change constantly.
 const quiet = 30 * time.Second
 
 func podKey(obj *corev1.Pod) string { return obj.Namespace + "/" + obj.Name }
@@ -456,7 +460,7 @@ func completed(obj *corev1.Pod) bool {
 	return obj.Status.Phase == corev1.PodSucceeded || obj.Status.Phase == corev1.PodFailed
 }
 
-// Wants reports whether a pod requests cells, which means that one of its containers has a limit for EnableKey.
+// Wants reports whether a pod requests cells. Such a pod has a container with a limit for EnableKey.
 func Wants(obj *corev1.Pod) bool {
 	has := func(list []corev1.Container) bool {
 		return slices.ContainsFunc(list, func(c corev1.Container) bool {

@@ -26,28 +26,28 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/queue"
 )
 
-// Options are the settings of a Store that depend on the cluster and the program.
+// Options are the settings of a Store.
 type Options struct {
 	// Namespace is the namespace of the ConfigMap.
 	Namespace string
-	// ConfigMap and ConfigKey are the names of the ConfigMap and of its key with the configuration in HiveD's YAML.
+	// ConfigMap is the name of the ConfigMap. ConfigKey is the key of the configuration in HiveD's YAML.
 	ConfigMap, ConfigKey string
-	// Claims means that the cluster supports claims, which kube-scheduler also follows.
+	// Claims means that the cluster supports claims. kube-scheduler also watches claims then.
 	Claims bool
-	// Election is kube-scheduler's leader election. It is nil if there is only one replica.
+	// Election is kube-scheduler's leader election. It is nil for a single replica.
 	Election *Election
-	// AccessFile is the file with the password for /metrics, and TokenFile the file with the token for the read-only API. If they are empty, everyone
-	// may read the metrics or the API.
+	// AccessFile contains the password for /metrics. TokenFile contains the token for the read-only API. If a path is empty,
+	// reading requires no credentials.
 	AccessFile, TokenFile string
 	// Port is the port of the read-only API on other replicas.
 	Port string
-	// ReservationAfter is how long a guaranteed gang waits before free cells are held for it. 0 means queue.ReservationAfter. A negative value means
-	// that cells are never held.
+	// ReservationAfter is how long a guaranteed gang waits before free cells are held for it. 0 means queue.ReservationAfter. A
+	// negative value means that cells are never held.
 	ReservationAfter time.Duration
 }
 
-// Store holds the scheduler's state of pods, gangs and cells. Run makes it follow the cluster, and make decisions while this replica is the leader.
-// API returns its handler for users. The methods in place.go are for the plugin.
+// Store holds the scheduler's state of pods, gangs and cells. Run watches the cluster, and makes decisions while this replica
+// is the leader. API returns the handler for users. The methods in place.go are for the plugin.
 type Store struct {
 	client kubernetes.Interface
 	opts   Options
@@ -68,18 +68,18 @@ type Store struct {
 	// claims is nil if the cluster doesn't support claims.
 	claims cache.SharedIndexInformer
 
-	// validating has an element for each configuration that is being validated, and trying an element for each outlook that is being computed.
+	// validating has an element per running validation of a configuration. trying has an element per running outlook.
 	validating, trying chan struct{}
-	// binding limits the number of simultaneous bindings.
+	// binding limits the concurrent bindings.
 	binding turns
 	// changed contains an element if a change may let a gang start.
 	changed chan struct{}
 
-	// places has a separate lock, which is never held for long, because kube-scheduler reads places while it holds its own lock.
+	// places has a separate lock, which is held only briefly. kube-scheduler reads places while it holds its own lock.
 	places places
 
-	// mu guards all fields below. It is locked before the lock of places, and never held while kube-scheduler is called, because kube-scheduler calls
-	// Place with its own lock held.
+	// mu guards all fields below. It is locked before the lock of places. It is never held during a call of kube-scheduler,
+	// because kube-scheduler calls Place with its own lock held.
 	mu     sync.Mutex
 	state  *state // nil while another replica leads
 	said   []saying
@@ -92,11 +92,12 @@ type Store struct {
 type Queue interface {
 	// Activate makes kube-scheduler process pods again.
 	Activate(pods []*corev1.Pod)
-	// Reject rejects pods that wait for the other pods of their gang.
+	// Reject rejects pods that wait for other pods of their gang.
 	Reject(pods []types.UID, reason string)
 }
 
-// New returns a Store without state. shared and kube belong to kube-scheduler. The caller that created shared starts it. now is the clock.
+// New returns a Store without state. shared and kube belong to kube-scheduler. The creator of shared must start it. now is the
+// clock.
 func New(client kubernetes.Interface, shared informers.SharedInformerFactory, kube Queue, opts Options, log *slog.Logger, events record.EventRecorder, now func() time.Time) *Store {
 	opts.ReservationAfter = cmp.Or(opts.ReservationAfter, queue.ReservationAfter)
 	b := &Store{client: client, queue: kube, grace: gangGrace, share: turnShare, opts: opts, log: log, now: now, events: events, count: newCounters(),
@@ -106,8 +107,8 @@ func New(client kubernetes.Interface, shared informers.SharedInformerFactory, ku
 	return b
 }
 
-// Serve sets the names of the schedulers that this program runs. It must be called before Run. Unbound pods of other schedulers are ignored, because
-// this program can't bind them.
+// Serve sets the names of the schedulers that this program runs. It must be called before Run. Unbound pods of other schedulers
+// are ignored, because this program can't bind them.
 func (b *Store) Serve(names []string) { b.served = names }
 
 const (
@@ -140,7 +141,7 @@ func (b *Store) Run(ctx context.Context) error {
 	}
 }
 
-// sleep waits for a change, but not longer than lookAnyway. It returns at once if this replica isn't the leader.
+// sleep waits for a change, for at most lookAnyway. It returns at once if this replica isn't the leader.
 func (b *Store) sleep(ctx context.Context) {
 	b.mu.Lock()
 	leading := b.state != nil
@@ -157,7 +158,7 @@ func (b *Store) sleep(ctx context.Context) {
 	}
 }
 
-// turn rebuilds the state if necessary, and makes decisions once. It returns how long the caller has to leave the lock free.
+// turn rebuilds the state if necessary, and makes decisions once. It returns how long the caller must keep the lock released.
 func (b *Store) turn(ctx context.Context) time.Duration {
 	if err := b.Lead(ctx); err != nil {
 		if ctx.Err() == nil {
@@ -188,7 +189,7 @@ func (b *Store) Lead(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Claims are listed after the pods, because the claim of a bound pod was written before the pod's binding.
+	// List claims after the pods, because the claim of a bound pod was written before the pod's binding.
 	claims, err := b.listClaims(ctx, pods)
 	if err != nil {
 		return err
@@ -202,7 +203,8 @@ func (b *Store) Lead(ctx context.Context) error {
 	return nil
 }
 
-// rebuild builds the state. It returns the pods that kube-scheduler should bind because a former leader has begun to bind their gangs.
+// rebuild builds the state. It returns the pods that kube-scheduler should bind because a former leader has bound other pods of
+// their gangs.
 func (b *Store) rebuild(pods []*corev1.Pod, version string, claims map[types.UID]claim.Place) (resumed []*corev1.Pod, err error) {
 	b.mu.Lock()
 	defer b.unlock()
@@ -221,8 +223,8 @@ func (b *Store) rebuild(pods []*corev1.Pod, version string, claims map[types.UID
 	return resumed, nil
 }
 
-// catchUp applies the informer's events that arrived while pods were listed. They had no effect, because the state didn't exist then, and the
-// informer doesn't repeat them. sweep finds the pods that were deleted in that time.
+// catchUp applies the informer's events that arrived while pods were listed. The state didn't exist then, and the informer
+// doesn't repeat events. sweep finds the pods that were deleted in that time.
 func (b *Store) catchUp(s *state) {
 	for _, obj := range b.pods.GetStore().List() {
 		if p, ok := obj.(*corev1.Pod); ok && Wants(p) {
@@ -231,8 +233,7 @@ func (b *Store) catchUp(s *state) {
 	}
 }
 
-// listPods lists all pods in their current state from the API server, because the informer may be behind. version is the resource version of the
-// list.
+// listPods lists all pods from the API server, because the informer may be behind. version is the resource version of the list.
 func (b *Store) listPods(ctx context.Context) (out []*corev1.Pod, version string, err error) {
 	options := metav1.ListOptions{Limit: 1000}
 	for {
@@ -267,14 +268,14 @@ func (b *Store) newState(config *configuration, pods []*corev1.Pod, claims map[t
 	return s, nil
 }
 
-// syncNodes passes every node of the configuration to the core.
+// syncNodes updates every configured node in package cell.
 func (b *Store) syncNodes(s *state) {
 	for _, name := range s.core.Nodes() {
 		s.reconcileNode(name, b.nodeObject(name))
 	}
 }
 
-// recovered cleans up after a decision that panicked. The state may be inconsistent in this case, so it is rebuilt before the next decision.
+// recovered cleans up after a panic in a decision. The state may be inconsistent, so it is rebuilt before the next decision.
 func (b *Store) recovered() {
 	r := recover()
 	if r == nil {
@@ -291,7 +292,7 @@ func (b *Store) recovered() {
 	b.places.clear()
 }
 
-// locked calls f with the state if this replica is the leader, and recovers if f panics.
+// locked calls f with the state if this replica is the leader. It recovers if f panics.
 func (b *Store) locked(f func(*state)) (leading bool) {
 	b.mu.Lock()
 	defer b.unlock()
@@ -303,7 +304,8 @@ func (b *Store) locked(f func(*state)) (leading bool) {
 	return true
 }
 
-// saying is an event. It is recorded only after the lock is released, because one decision may cause an event for each pod of a cluster.
+// saying is an event. Events are recorded after the lock is released, because one decision may cause an event for each pod of a
+// cluster.
 type saying struct {
 	object             runtime.Object
 	kind, reason, text string
@@ -313,7 +315,7 @@ func (b *Store) say(object runtime.Object, kind, reason, text string) {
 	b.said = append(b.said, saying{object, kind, reason, text})
 }
 
-// unlock releases the lock, and records the events that were collected while it was held.
+// unlock releases the lock, and records the events that were collected while the lock was held.
 func (b *Store) unlock() {
 	said := b.said
 	b.said = nil
@@ -323,11 +325,11 @@ func (b *Store) unlock() {
 	}
 }
 
-// partOf is how many pods or gangs are processed at a time while the lock is held.
+// partOf is how many pods or gangs are processed before the lock is released.
 const partOf = 4096
 
-// inParts calls f with the state and each element of all, in parts. Other requests may have the lock between two parts, so f has to check whether the
-// element still exists. inParts ends early if this replica is no longer the leader.
+// inParts calls f with the state and each element of all. It releases the lock between parts, so f must check whether the
+// element still exists. It ends early if this replica is no longer the leader.
 func inParts[T any](b *Store, all []T, f func(*state, T)) (leading bool) {
 	leading = true
 	for part := range slices.Chunk(all, partOf) {
@@ -340,7 +342,7 @@ func inParts[T any](b *Store, all []T, f func(*state, T)) (leading bool) {
 	return leading
 }
 
-// signal wakes up Run after a change that may let a gang start.
+// signal notifies Run of a change that may let a gang start.
 func (b *Store) signal() {
 	select {
 	case b.changed <- struct{}{}:

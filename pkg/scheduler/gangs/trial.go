@@ -10,14 +10,15 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// kube-scheduler may reject the nodes of a gang for reasons that this package doesn't know, such as a missing volume or a used port. So before other
-// gangs are evicted, kube-scheduler must confirm that the gang can run on these nodes. The cells are reserved until kube-scheduler responds.
+// kube-scheduler may reject the nodes of a gang for reasons outside this package, such as a missing volume or a used port.
+// Before other gangs are evicted, kube-scheduler must confirm that the gang can run on these nodes. The cells are reserved
+// until kube-scheduler responds.
 
 // mostTrialPause is the longest pause between a gang's trials on two nodes.
 const mostTrialPause = 10 * time.Second
 
-// tryOut puts pods on trial: kube-scheduler checks whether they can run on the gang's nodes after others have ended. pods are the pods that
-// kube-scheduler has to check now. could reports that all of them are already known to fit.
+// tryOut puts pods on trial: kube-scheduler checks whether the pods can run on the gang's nodes after the evictions. pods are
+// the pods that kube-scheduler has to check now. could means that all pods are already known to fit.
 func (s *state) tryOut(ready []*pod, at *cell.Placement) (pods []*corev1.Pod, could bool) {
 	could = true
 	left := map[int][]string{} // the nodes of the placement, by set
@@ -38,15 +39,15 @@ func (s *state) tryOut(ready []*pod, at *cell.Placement) (pods []*corev1.Pod, co
 		}
 		p.trial, p.could, p.assumed = node, "", s.now()
 		s.places.set(p.uid, node, true)
-		// There is no event, because the decision follows soon.
+		// No event is recorded, because the decision follows soon.
 		p.state, p.reason = api.Waiting, "kube-scheduler is checking whether it can run on "+node+" before others end there"
 		pods = append(pods, p.object)
 	}
 	return pods, could
 }
 
-// forgetTrial resets the trial of a pod, for example because its gang has lost its reservation. A result of kube-scheduler's check then no longer
-// applies.
+// forgetTrial resets the trial of a pod, for example because its gang has lost its reservation. A later result of
+// kube-scheduler's check is then ignored.
 func (s *state) forgetTrial(p *pod) {
 	if p.trial != "" {
 		s.places.remove(p.uid)
@@ -54,7 +55,7 @@ func (s *state) forgetTrial(p *pod) {
 	p.trial, p.could = "", ""
 }
 
-// unanswered releases the cells that a gang has reserved if kube-scheduler doesn't check one of its pods, so that other gangs can use the cells.
+// unanswered releases the reserved cells of a gang if kube-scheduler doesn't check one of its pods.
 func (s *state) unanswered(p *pod) {
 	g := p.gang
 	s.log.Warn("reserved cells are released: kube-scheduler didn't check the pod", "pod", p.key, "node", p.trial)
@@ -75,19 +76,19 @@ func (s *state) tried(p *pod, could bool, reason string) {
 		return
 	}
 	refused := s.avoid(p, node, reason)
-	// Extend the other refusals, so that the gang is tried on all other nodes before it is retried on a node that refused it.
+	// Extend the other refusals, so that the gang tries all other nodes before it retries a refused node.
 	for other, until := range p.gang.refused {
 		if last := p.gang.refused[node]; until.Before(last) {
 			p.gang.refused[other] = last
 		}
 	}
-	// No pods have been evicted for the gang, so it may try another node soon. The pause keeps it from trying all nodes at once. It ends before the
-	// first node may be retried.
+	// No pods have been evicted, so the gang may try another node soon. The pause prevents trials on all nodes at once. It ends
+	// before the first node may be retried.
 	p.gang.calm = s.now().Add(min(time.Second<<min(p.gang.refusals, 10), mostTrialPause, refused*5/6))
 	s.endTrial(p.gang, cantRun(p, node, reason))
 }
 
-// endTrial releases the cells that a gang has reserved, and sets its pods to Waiting.
+// endTrial releases the reserved cells of a gang, and sets its pods to Waiting.
 func (s *state) endTrial(g *gang, reason string) {
 	for _, p := range g.pods {
 		if p.state == api.Waiting || p.state == api.Preempting {

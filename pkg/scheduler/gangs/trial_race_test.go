@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The test is for the race detector: kube-scheduler calls the Store while the Store makes decisions.
+// This test is for the race detector: kube-scheduler calls the Store while the Store makes decisions.
 func TestTrialsAreAnsweredWhileTheBooksDecide(t *testing.T) {
 	yaml, nodes, names := rackYAML(8)
 	c := newCluster(t, yaml, nodes...)

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// fill gives all GPUs to opportunistic gangs, and returns the node of each gang.
+// fill assigns all GPUs to opportunistic gangs, and returns the node of each gang.
 func (c *cluster) fill() map[string]string {
 	at := map[string]string{}
 	for _, name := range []string{"o0", "o1", "o2", "o3"} {
@@ -19,7 +19,7 @@ func (c *cluster) fill() map[string]string {
 	return at
 }
 
-// onTrial returns the node on which a pod is on trial, or "" if the pod isn't on trial.
+// onTrial returns the node on which a pod is on trial, or "".
 func (c *cluster) onTrial(p *corev1.Pod) string {
 	at, _ := c.b.Place(p.UID)
 	if !at.Trial {

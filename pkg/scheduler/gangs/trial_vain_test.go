@@ -18,8 +18,8 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// rackYAML returns a configuration of n nodes n00, n01, … with two GPUs each. A owns all of them. B owns no cells but may run opportunistic gangs.
-// rackYAML also returns the nodes and their names.
+// rackYAML returns a configuration of n nodes n00, n01, … with two GPUs each. A owns all nodes. B owns no cells but may run
+// opportunistic gangs. rackYAML also returns the nodes and their names.
 func rackYAML(n int) (string, []runtime.Object, []string) {
 	var b strings.Builder
 	var nodes []runtime.Object
@@ -35,7 +35,7 @@ func rackYAML(n int) (string, []runtime.Object, []string) {
 	return b.String(), nodes, names
 }
 
-// Only some nodes can reach a volume. The gang must find one of these nodes.
+// Only some nodes can use a volume. The gang must find one of these nodes.
 func TestAGangGetsPastTheNodesThatCannotRunIt(t *testing.T) {
 	for _, bad := range []int{4, 8} {
 		t.Run(fmt.Sprint(bad), func(t *testing.T) {
@@ -47,7 +47,6 @@ func TestAGangGetsPastTheNodesThatCannotRunIt(t *testing.T) {
 			}
 			deleted := c.holdDeletes()
 			p := c.create(newPod("p", spec("A", 1, "p:1:2")))
-			// The search prefers the nodes that can't run the pod.
 			c.refusing = map[string]string{}
 			var seen []string
 			start := c.clock.now()
@@ -73,15 +72,15 @@ func TestAGangGetsPastTheNodesThatCannotRunIt(t *testing.T) {
 	}
 }
 
-// unique returns names without duplicates. Deletions are repeated, because the pods that the harness holds have no deletion timestamp.
+// unique removes duplicates. Deletions are repeated, because the pods in the harness have no deletion timestamp.
 func unique(names []string) []string {
 	names = slices.Clone(names)
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// A result of kube-scheduler is valid only at the time of its check. A gang that lost its reservation to another gang is checked again when it gets
-// the next reservation, hours later.
+// A result of kube-scheduler is valid only at the time of its check. A gang that lost its reservation must be checked again
+// when it gets its next reservation, hours later.
 func TestAnAnswerOfLongAgoEndsNoOthers(t *testing.T) {
 	tier.More(t, "it waits to see that nothing happens")
 	yaml, nodes, _ := rackYAML(1)
@@ -91,7 +90,7 @@ func TestAnAnswerOfLongAgoEndsNoOthers(t *testing.T) {
 	l := c.create(newPod("l", spec("A", 5, "l:1:2")))
 	c.b.Decide()
 	require.Equal(t, "n00", c.onTrial(l))
-	// A gang with a higher priority arrives now, and takes the reservation.
+	// A gang with a higher priority arrives and takes the reservation.
 	h := c.create(newPod("h", spec("A", 9, "h:1:2")))
 	c.b.Decide()
 	require.Equal(t, "n00", c.onTrial(h))
@@ -103,7 +102,7 @@ func TestAnAnswerOfLongAgoEndsNoOthers(t *testing.T) {
 	require.Empty(t, deleted())
 	require.Equal(t, api.Waiting, c.state(l))
 	c.vanishes(h)
-	// In the meantime, a port that l needs was taken on the node.
+	// By now, another process on the node uses a port that l needs.
 	c.refusing = map[string]string{"n00": "its port is taken"}
 	c.waits(l)
 	time.Sleep(100 * time.Millisecond)
@@ -118,8 +117,8 @@ func TestATrialThatIsNeverAnsweredHoldsNoCellsForGood(t *testing.T) {
 		name := fmt.Sprintf("o%02d", i)
 		c.run(newPod(name, spec("A", -1, name+":1:2")))
 	}
-	// One node is idle. The gang stuck needs that node and another one. The resource claim of its pods doesn't exist, so kube-scheduler never checks
-	// them.
+	// One node is idle. The gang stuck needs that node and another node. The resource claim of its pods doesn't exist, so
+	// kube-scheduler never checks the pods.
 	s0 := c.create(newPod("s0", spec("A", 5, "stuck:2:2")))
 	c.create(newPod("s1", spec("A", 5, "stuck:2:2")))
 	c.b.Decide()
@@ -138,7 +137,7 @@ func TestATrialThatIsNeverAnsweredHoldsNoCellsForGood(t *testing.T) {
 	t.Errorf("in 6 h the idle node was never given to anyone: %s", why.Sentence)
 }
 
-// A pod of a running gang is created again while another gang that kube-scheduler never checks has reserved its cells.
+// A pod of a running gang is recreated while another gang has reserved its cells. kube-scheduler never checks that gang.
 func TestATrialThatIsNeverAnsweredKeepsNoPodOfAGangThatRuns(t *testing.T) {
 	yaml, nodes, _ := rackYAML(2)
 	c := newCluster(t, yaml, nodes...)
@@ -161,7 +160,7 @@ func TestATrialThatIsNeverAnsweredKeepsNoPodOfAGangThatRuns(t *testing.T) {
 	t.Errorf("in 6 h the pod didn't start again beside the other one, which runs: %s", c.reason(again))
 }
 
-// A task that was queued for one gang must not be executed for another gang that is only on trial.
+// A queued task for one gang must not be executed for another gang that is only on trial.
 func TestNothingEndsForAGangOnTrial(t *testing.T) {
 	yaml, nodes, _ := rackYAML(1)
 	c := newCluster(t, yaml, nodes...)
@@ -188,7 +187,7 @@ func (c *cluster) vanishes(p *corev1.Pod) {
 	c.wait(p, "")
 }
 
-// A gang that accepts a downgrade must not lose its guarantee for a gang that can't run, not even after a change of the leader.
+// A gang that accepts a downgrade must not lose its guarantee to a gang that can't run, not even after a change of the leader.
 func TestATrialInVainTakesNoGuarantee(t *testing.T) {
 	tier.More(t, "it waits to see that nothing happens")
 	c := newCluster(t, twoTeams)
@@ -215,7 +214,7 @@ func TestATrialInVainTakesNoGuarantee(t *testing.T) {
 	assert.Nil(t, got.Status.LazyPreemptionStatus, "high is gone and never could run: low has its guarantee again")
 }
 
-// A pod of the gang with a finalizer is being deleted while it is on trial, so kube-scheduler ignores it.
+// A pod of the gang has a finalizer and is deleted during its trial, so kube-scheduler ignores the pod.
 func TestAPodThatIsDeletedOnTrialDoesNotCostItsGangTheReservation(t *testing.T) {
 	tier.More(t, "it waits to see that nothing happens")
 	yaml, nodes, names := rackYAML(4)
@@ -230,7 +229,6 @@ func TestAPodThatIsDeletedOnTrialDoesNotCostItsGangTheReservation(t *testing.T) 
 	c.b.Decide()
 	require.NotEmpty(t, c.onTrial(p0))
 	require.NotEmpty(t, c.onTrial(p1))
-	// kube-scheduler skips a pod with a deletion timestamp.
 	going := c.pod(p0).DeepCopy()
 	going.ResourceVersion = ""
 	going.DeletionTimestamp = &metav1.Time{Time: c.clock.now()}
@@ -274,7 +272,7 @@ func (c *cluster) reason(p *corev1.Pod) string {
 	return c.b.state.pods[p.UID].reason
 }
 
-// Two gangs are on trial on one node. Each of them fits alone, but both together don't fit.
+// Two gangs are on trial on one node. Only one of them fits.
 func TestPodsOfAnotherGangThatEndsOthersCount(t *testing.T) {
 	yaml, nodes, _ := rackYAML(1)
 	c := newCluster(t, yaml, nodes...)
@@ -310,7 +308,7 @@ func TestATrialIsNoEventOfOthers(t *testing.T) {
 	}
 }
 
-// Users get kube-scheduler's reason, not the message that the gang starts as soon as others have ended.
+// Users must get kube-scheduler's reason instead of a message that the gang will start.
 func TestWhyTellsOfATrial(t *testing.T) {
 	yaml, nodes, _ := rackYAML(1)
 	c := newCluster(t, yaml, nodes...)

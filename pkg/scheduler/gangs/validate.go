@@ -17,21 +17,21 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// bodyFile is the file name of a request's body in findings.
+// bodyFile is the file name in findings about a request's body.
 const bodyFile = "hivedscheduler.yaml"
 
 const (
-	// leastCells is a number of cells for which a validation is always allowed. A cell takes half a KiB of memory.
+	// leastCells is the number of cells up to which a validation is always allowed. A cell takes half a KiB of memory.
 	leastCells = 64 << 10
-	// validations is how many configurations are validated at a time. Other requests wait for at most validatesWait.
+	// validations is the maximum number of concurrent validations. Other requests wait for at most validatesWait.
 	validations   = 1
 	validatesWait = 5 * time.Second
 )
 
-// errBusy is the error if the requests of other clients take too long.
+// errBusy means that the requests of other clients take too long.
 var errBusy = errors.New("it is busy with requests of others: try again")
 
-// takeTurn waits until a channel has room for another concurrent request. The caller must call end at the end of its request.
+// takeTurn waits until a channel has room for another concurrent request. The caller must call end at the end of the request.
 func takeTurn(ctx context.Context, answering chan struct{}, most time.Duration) (end func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
@@ -43,7 +43,7 @@ func takeTurn(ctx context.Context, answering chan struct{}, most time.Duration) 
 	}
 }
 
-// validateNext is like validate, but limits the number of concurrent requests.
+// validateNext works like validate, but limits the number of concurrent requests.
 func (b *Store) validateNext(ctx context.Context, text string) (*api.Validation, error) {
 	end, err := takeTurn(ctx, b.validating, validatesWait)
 	if err != nil {
@@ -53,8 +53,8 @@ func (b *Store) validateNext(ctx context.Context, text string) (*api.Validation,
 	return b.validate(text)
 }
 
-// validate returns the effects that a configuration would have. It changes nothing. It builds the cells without the lock, and holds the lock only
-// while it carries over the gangs.
+// validate returns the effects of a configuration. It creates the cells without the lock, and holds the lock only while it
+// carries over the gangs.
 func (b *Store) validate(text string) (*api.Validation, error) {
 	b.mu.Lock()
 	active := b.active
@@ -96,8 +96,8 @@ func refuse(out *api.Validation, err error) *api.Validation {
 	return out
 }
 
-// complete adds the hardware in use, and whether its machines are reserved, to a text that contains only virtual clusters. It adds them at the end,
-// so that the line numbers stay the same.
+// complete adds the current hardware, and whether its machines are reserved, to a text that contains only virtual clusters. It
+// appends the hardware, so that the line numbers stay the same.
 func complete(text, active string) (string, error) {
 	var body, now map[string]yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &body); err != nil {
@@ -161,7 +161,7 @@ func (g *gang) podNames() []string {
 	return out
 }
 
-// refusals returns the waiting gangs whose requests the next configuration would no longer accept.
+// refusals returns the waiting gangs whose requests the next configuration would reject.
 func (s *state) refusals(next *cell.Scheduler) []api.Change {
 	var out []api.Change
 	for _, w := range s.order() {
@@ -184,7 +184,7 @@ func (s *state) refusals(next *cell.Scheduler) []api.Change {
 	return out
 }
 
-// orphans returns the gangs of virtual clusters that would no longer exist, except the gangs in told.
+// orphans returns the gangs of removed virtual clusters, except the gangs in told.
 func (s *state) orphans(now, next cell.Config, told []api.Change) []api.Change {
 	var out []api.Change
 	for _, key := range slices.SortedFunc(maps.Keys(s.gangs), func(a, b gangKey) int { return cmp.Or(cmp.Compare(a.vc, b.vc), cmp.Compare(a.name, b.name)) }) {
@@ -205,7 +205,8 @@ func (s *state) orphans(now, next cell.Config, told []api.Change) []api.Change {
 	return out
 }
 
-// refusal explains why the core would refuse both requests of a waiting pod. It returns "" if the core would accept at least one of them.
+// refusal explains why both requests of a waiting pod would be rejected. It returns "" if at least one of them would be
+// accepted.
 func refusal(core *cell.Scheduler, p *pod) (text string) {
 	for _, r := range []*cell.Request{p.request, alternative(core, p)} {
 		if r == nil {

@@ -25,8 +25,8 @@ func (s *state) virtualClusters(config *configuration, problem string) api.Virtu
 	return out
 }
 
-// deleted returns the virtual clusters that gangs name but that the configuration doesn't contain. It counts the cells that those gangs hold, and the
-// waiting gangs.
+// deleted returns the virtual clusters of gangs that the configuration doesn't contain. It counts the cells and the waiting
+// gangs.
 func (s *state) deleted(config cell.Config, gangs, pods map[string]int) []api.VirtualCluster {
 	found := map[string]*api.VirtualCluster{}
 	for key := range s.gangs {
@@ -61,7 +61,6 @@ func hasVC(c cell.Config, name string) bool {
 	return slices.ContainsFunc(c.VirtualClusters, func(v cell.VirtualCluster) bool { return v.Name == name })
 }
 
-// waitingByVC counts waiting gangs and pods by virtual cluster.
 func (s *state) waitingByVC() (gangs, pods map[string]int) {
 	gangs, pods = map[string]int{}, map[string]int{}
 	for _, g := range s.gangs {
@@ -73,7 +72,6 @@ func (s *state) waitingByVC() (gangs, pods map[string]int) {
 	return gangs, pods
 }
 
-// fill sets the figures of a virtual cluster from the core's statistics.
 func fill(vc *api.VirtualCluster, stats *cell.VCStats) {
 	vc.Guaranteed, vc.Used, vc.Opportunistic, vc.Bad = stats.Guaranteed, stats.UsedGuaranteed, stats.Opportunistic, stats.Bad
 	vc.Fragmentation, vc.FreeByLevel, vc.Leaves = stats.Fragmentation, stats.FreeByLevel, stats.Leaves

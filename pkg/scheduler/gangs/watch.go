@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// watch adds event handlers for pods, nodes, claims and the configuration. kube-scheduler also watches all of these except the configuration.
+// watch adds event handlers for pods, nodes, claims and the configuration. kube-scheduler also watches pods, nodes and claims.
 func (b *Store) watch(shared informers.SharedInformerFactory) {
 	b.pods = shared.Core().V1().Pods().Informer()
 	b.nodes = shared.Core().V1().Nodes().Informer()
@@ -42,7 +42,8 @@ func (b *Store) synced() bool {
 	return b.pods.HasSynced() && b.nodes.HasSynced() && b.config.HasSynced()
 }
 
-// podSeen handles an event of a pod. If a pod's name is reused, the informer may report an update of an object to another UID.
+// podSeen handles an event of a pod. If a pod's name is reused, the informer may report an update to an object with a different
+// UID.
 func (b *Store) podSeen(old, obj any) {
 	if unknown, ok := old.(cache.DeletedFinalStateUnknown); ok {
 		old = unknown.Obj

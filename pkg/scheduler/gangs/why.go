@@ -11,8 +11,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// find returns the gang that a path names: VC/GROUP, or GROUP if only one virtual cluster has a gang with this name. The name of a gang may contain
-// slashes.
+// find returns the gang in a path: VC/GROUP, or GROUP if only one virtual cluster has a gang with this name. The name of a gang
+// may contain slashes.
 func (s *state) find(path, vc string) (*gang, error) {
 	if vc != "" {
 		if g := s.gangs[gangKey{vc, path}]; g != nil {
@@ -45,7 +45,6 @@ func (s *state) find(path, vc string) (*gang, error) {
 	return nil, badRequest("several virtual clusters have a group %s: %s; name one with ?vc=", path, strings.Join(names, ", "))
 }
 
-// why explains the state of a gang.
 func (s *state) why(g *gang) api.Why {
 	p := g.first()
 	out := api.Why{VC: g.vc, Group: g.name, State: p.state, Priority: p.request.Priority, Since: g.since(), Asks: s.asks(g), Pods: g.list()}
@@ -75,7 +74,8 @@ func (s *state) why(g *gang) api.Why {
 	return out
 }
 
-// explain returns why a gang has no place with its preferred request and with its alternative. It omits a request that the core would refuse.
+// explain returns why a gang has no place with its preferred request and with its alternative. It omits a request that package
+// cell would reject.
 func (s *state) explain(g *gang) (explanation, alternative *cell.Explanation) {
 	p := g.first()
 	limited := s.keptFromSome(s.nodesFor(g, g.ready(p.class)))
@@ -98,7 +98,7 @@ func (s *state) explain(g *gang) (explanation, alternative *cell.Explanation) {
 	return all[0], all[1]
 }
 
-// keptFromSome reports whether nodes excludes at least one healthy node.
+// keptFromSome reports whether nodes excludes a healthy node.
 func (s *state) keptFromSome(nodes cell.Nodes) bool {
 	return nodes != nil && slices.ContainsFunc(s.core.Nodes(), func(name string) bool {
 		n := s.nodes[name]
@@ -136,7 +136,7 @@ func (s *state) waitingSentence(g *gang, w *api.Why) string {
 	return text
 }
 
-// badNodes describes the first few nodes that can't be used, or that can be used only in part, with the reasons.
+// badNodes describes the first few nodes that aren't fully usable, with the reasons.
 func (s *state) badNodes() string {
 	const most = 3
 	var bad []string
@@ -184,7 +184,6 @@ func runningSentence(status *cell.GangStatus) string {
 	return text
 }
 
-// list returns the pods of a gang for users.
 func (g *gang) list() []api.Pod {
 	var out []api.Pod
 	for _, p := range g.pods {

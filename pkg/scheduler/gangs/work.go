@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// taskKind is a kind of task for a pod that sends requests to the API server.
+// taskKind is a kind of task for a pod. Tasks send requests to the API server.
 type taskKind string
 
 const (
@@ -29,20 +29,21 @@ const (
 	ask      taskKind = "ask"      // determine the outcome of the pod's binding
 )
 
-// task identifies an action for a pod. The worker reads the details when it executes the task, so that it uses the latest state.
+// task identifies an action for a pod. The worker reads the details when it executes the task, so that it uses the latest
+// state.
 type task struct {
 	kind taskKind
 	uid  types.UID
 }
 
-// work sends requests to the API server, except for bindings, which kube-scheduler starts. It retries a failed task until the task succeeds, or the
-// pod or the state no longer exists.
+// work sends requests to the API server, except for bindings, which kube-scheduler starts. It retries a failed task until the
+// task succeeds, or until the pod or the state no longer exists.
 type work struct {
 	b     *Store
 	queue workqueue.TypedRateLimitingInterface[task]
 }
 
-// workers is the number of simultaneous requests.
+// workers is the number of concurrent requests.
 const workers = 8
 
 func newWork(b *Store) *work {
@@ -52,7 +53,6 @@ func newWork(b *Store) *work {
 
 func (w *work) add(t task) { w.queue.Add(t) }
 
-// run executes tasks until ctx ends.
 func (w *work) run(ctx context.Context) {
 	context.AfterFunc(ctx, w.queue.ShutDown)
 	for range workers {
@@ -79,7 +79,7 @@ func (w *work) next(ctx context.Context) bool {
 	return true
 }
 
-// do executes a task. It does nothing if the task is no longer necessary.
+// do executes a task if the task is still necessary.
 func (w *work) do(ctx context.Context, t task) error {
 	done, ok := w.b.opts.Election.Begin(bindTimeout)
 	if !ok {
@@ -141,7 +141,7 @@ func (b *Store) subject(t task) (obj *corev1.Pod, annotations map[string]string)
 	return p.object, annotations
 }
 
-// preemptor returns a description of the gang that needs the cells of a pod.
+// preemptor describes the gang that needs the cells of a pod.
 func (b *Store) preemptor(uid types.UID) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -152,7 +152,7 @@ func (b *Store) preemptor(uid types.UID) string {
 	return fmt.Sprintf("the gang %s of virtual cluster %s", g.name, g.vc)
 }
 
-// mustGo reports whether a victim still has to be evicted, because the pod that needs its place may have been deleted.
+// mustGo reports whether a victim must still be evicted. The pod that needs the victim's place may have been deleted.
 func (s *state) mustGo(p *pod) bool {
 	if p.request == nil {
 		return false
@@ -168,19 +168,19 @@ func (s *state) mustGo(p *pod) bool {
 	return false
 }
 
-// preempting is the state of a gang that has reserved cells of other gangs. beingPreempted is the state of a gang whose cells another gang has
-// reserved.
+// preempting is the state of a gang that has reserved cells of other gangs. beingPreempted is the state of a gang whose cells
+// are reserved for another gang.
 const (
 	preempting     = "Preempting"
 	beingPreempted = "BeingPreempted"
 )
 
-// maxGrace is the maximum grace period of a victim in seconds. It is also the largest value that a job can set. Without this limit, a pod with a
-// larger value could delay other gangs for as long as it likes.
+// maxGrace is the maximum grace period of a victim in seconds. It is also the largest value that a job can set. Without this
+// limit, a pod with a larger value could delay other gangs without limit.
 const maxGrace int64 = 24 * 60 * 60
 
-// evict deletes a pod with its grace period. It first records the reason on the pod, so that a controller with a failure policy doesn't treat the
-// eviction as a failure of the program.
+// evict deletes a pod with its grace period. It first records the reason on the pod, so that a controller with a failure policy
+// doesn't count the eviction as a program failure.
 func (w *work) evict(ctx context.Context, obj *corev1.Pod, by string) error {
 	pods := w.b.client.CoreV1().Pods(obj.Namespace)
 	condition := corev1.PodCondition{
@@ -209,7 +209,8 @@ func (w *work) evict(ctx context.Context, obj *corev1.Pod, by string) error {
 	return nil
 }
 
-// patch writes annotations to the pod, or to its claim if the pod has one. It doesn't write to another pod or claim with the same name.
+// patch writes annotations to the pod, or to its claim if the pod has one. It doesn't write to another pod or claim with the
+// same name.
 func (w *work) patch(ctx context.Context, obj *corev1.Pod, annotations map[string]string) error {
 	metadata := map[string]any{"uid": obj.UID, "annotations": annotations}
 	name, claimed := claim.Name(obj)
@@ -238,7 +239,8 @@ func (w *work) patch(ctx context.Context, obj *corev1.Pod, annotations map[strin
 	return nil
 }
 
-// ignoreGone drops the API server's error about a pod that no longer exists, or that was replaced by another pod with the same name.
+// ignoreGone drops the API server's error about a pod that no longer exists, or that was replaced with another pod of the same
+// name.
 func ignoreGone(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
@@ -246,7 +248,8 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// ask determines the outcome of a binding whose response was lost. The binding request has ended by now, because requests have a time limit.
+// ask determines the result of a binding whose response was lost. The binding request has ended by now, because requests have a
+// timeout.
 func (b *Store) ask(ctx context.Context, uid types.UID) error {
 	var obj *corev1.Pod
 	var assumed time.Time

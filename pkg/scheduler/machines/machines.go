@@ -21,24 +21,24 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// Finding is a difference between a machine and its cells in the configuration.
+// Finding is a difference between a machine and its cells.
 type Finding struct {
 	Node    string `json:"node"`
 	Message string `json:"message"`
 	Remedy  string `json:"remedy"`
-	// Failed means that broken GPUs of the machine are the only difference. Slower means that jobs run on the machine, but more slowly.
+	// Failed means that broken GPUs are the only difference. Slower means that jobs on the machine run more slowly.
 	Failed, Slower bool `json:"-"`
 }
 
-// Told holds the machines' reports that the cluster stores.
+// Told holds the reports of machines that the cluster stores.
 type Told struct {
 	nodes map[string]*corev1.Node
 	// numa contains the NUMA node of each GPU, by machine.
 	numa map[string]map[int32]int64
 }
 
-// Read reads the reports from the cluster. Clusters before Kubernetes 1.34 don't have this version of ResourceSlices, so the NUMA nodes of their GPUs
-// are unknown.
+// Read reads the reports from the cluster. Clusters before Kubernetes 1.34 don't support this version of ResourceSlices. In
+// such clusters, the NUMA nodes of GPUs are unknown.
 func Read(ctx context.Context, client kubernetes.Interface) (*Told, error) {
 	out := &Told{nodes: map[string]*corev1.Node{}, numa: map[string]map[int32]int64{}}
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
@@ -74,8 +74,8 @@ func Read(ctx context.Context, client kubernetes.Interface) (*Told, error) {
 	return out, nil
 }
 
-// Compare returns the differences between the machines and the cells of a valid configuration, in order of the machines. silent are the machines
-// whose agents haven't reported.
+// Compare returns the differences between the machines and the cells of a valid configuration, sorted by machine. silent lists
+// the machines whose agents haven't reported.
 func Compare(c cell.Config, t *Told) (findings []Finding, silent []string, err error) {
 	s, err := cell.New(c)
 	if err != nil {
@@ -122,8 +122,8 @@ func Compare(c cell.Config, t *Told) (findings []Finding, silent []string, err e
 	return findings, silent, nil
 }
 
-// spread finds cells whose GPUs are on several NUMA nodes although a NUMA node of the machine has enough GPUs for the cell. Users of such a cell
-// expect its GPUs to be close to each other.
+// spread finds cells with GPUs on several NUMA nodes although one NUMA node has enough GPUs for the cell. Users expect the GPUs
+// of such a cell to be close to each other.
 func spread(node, level string, cells [][]int32, numa map[int32]int64) (out []Finding) {
 	sockets := map[int64]int{}
 	for _, at := range numa {
@@ -156,5 +156,5 @@ func spread(node, level string, cells [][]int32, numa map[int32]int64) (out []Fi
 	return out
 }
 
-// Node returns the Kubernetes node of a machine, or nil if the cluster has no node with this name.
+// Node returns the Kubernetes node of a machine, or nil if the node doesn't exist.
 func (t *Told) Node(name string) *corev1.Node { return t.nodes[name] }

@@ -36,7 +36,7 @@ func nodeWith(name, gpus string) *corev1.Node {
 	return n
 }
 
-// sliceWith returns the ResourceSlice of a machine whose GPUs are on these NUMA nodes.
+// sliceWith returns the ResourceSlice of a machine with GPUs on these NUMA nodes.
 func sliceWith(node string, numa ...int64) *resourceapi.ResourceSlice {
 	s := &resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: node}, Spec: resourceapi.ResourceSliceSpec{Driver: claim.Driver, NodeName: &node}}
 	for i, at := range numa {

@@ -21,11 +21,12 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/gangs"
 )
 
-// ClaimsName is the name of Claims in kube-scheduler's configuration.
+// ClaimsName is the plugin name of Claims in kube-scheduler's configuration.
 const ClaimsName = "PaiDynamicResources"
 
-// Claims is kube-scheduler's plugin DynamicResources for all claims except the claims that this scheduler fills. It replaces DynamicResources,
-// because DynamicResources would fill these claims itself, and hold their pods back until the claims exist.
+// Claims replaces kube-scheduler's plugin DynamicResources. It passes all claims to DynamicResources except the claims that
+// this scheduler allocates. Otherwise DynamicResources would allocate these claims itself, and would block their pods until the
+// claims exist.
 type Claims struct {
 	*dynamicresources.DynamicResources
 }
@@ -63,7 +64,7 @@ func NewClaims(ctx context.Context, _ runtime.Object, handle framework.Handle) (
 // Name implements framework.Plugin.
 func (c *Claims) Name() string { return ClaimsName }
 
-// without returns a pod without its reference to the claim that this scheduler fills.
+// without returns a copy of a pod without the reference to the claim that this scheduler allocates.
 func without(pod *corev1.Pod) *corev1.Pod {
 	if !gangs.Claims(pod) {
 		return pod
@@ -93,7 +94,7 @@ func (c *Claims) EventsToRegister(ctx context.Context) ([]framework.ClusterEvent
 	return events, err
 }
 
-// withoutIn returns obj unchanged, or the result of without if obj is a pod.
+// withoutIn returns the result of without if obj is a pod. Otherwise it returns obj.
 func withoutIn(obj any) any {
 	if pod, ok := obj.(*corev1.Pod); ok && pod != nil {
 		return without(pod)

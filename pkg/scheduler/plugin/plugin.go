@@ -1,8 +1,9 @@
 //go:build pai_scheduler
 
-// Package plugin connects the scheduler of gangs with kube-scheduler. Pods that request cells run on the nodes that the scheduler of gangs chooses,
-// and gangs start as a whole. In: the places that gangs.Store decides, and kube-scheduler's calls. Out: pods that are held back until they have a
-// place and are then bound together with their gang and with annotations that name their cells; gangs evicted if processors or memory are short.
+// Package plugin connects the scheduler of gangs with kube-scheduler. Pods that request cells run on the nodes that the
+// scheduler of gangs chooses, and gangs start as a whole. In: the places that gangs.Store decides, and kube-scheduler's calls.
+// Out: pods that wait for a place and are then bound together with their gang, with annotations that contain their cells; gangs
+// that are evicted if processors or memory are short.
 //
 // The plugin doesn't affect pods that request no cells.
 package plugin
@@ -23,10 +24,10 @@ import (
 // Name is the name of the plugin in kube-scheduler's configuration.
 const Name = "Pai"
 
-// permitLimit is how long a pod waits until the other pods of its gang are ready.
+// permitLimit is how long a pod waits for the other pods of its gang.
 const permitLimit = time.Minute
 
-// Store lists the methods that the plugin needs; *gangs.Store implements them.
+// Store lists the methods that the plugin needs. *gangs.Store implements them.
 type Store interface {
 	Place(pod types.UID) (gangs.Place, bool)
 	Permit(pod types.UID) (pods []types.UID, together, has bool)
@@ -45,7 +46,7 @@ type Plugin struct {
 	handle framework.Handle
 }
 
-// Plugin implements these extension points. It also sorts the queue that all profiles share.
+// Plugin implements these extension points. It also sorts the queue, which all profiles share.
 var (
 	_ framework.PreEnqueuePlugin  = (*Plugin)(nil)
 	_ framework.QueueSortPlugin   = (*Plugin)(nil)
@@ -64,7 +65,7 @@ func New(b Store, handle framework.Handle) *Plugin { return &Plugin{b, handle} }
 // Name implements framework.Plugin.
 func (p *Plugin) Name() string { return Name }
 
-// PreEnqueue holds a pod back until the pod has a place. Events of the pod explain why it waits.
+// PreEnqueue blocks a pod until the pod has a place. Events on the pod explain why it waits.
 func (p *Plugin) PreEnqueue(_ context.Context, pod *corev1.Pod) *framework.Status {
 	if !gangs.Wants(pod) {
 		return nil
@@ -75,13 +76,13 @@ func (p *Plugin) PreEnqueue(_ context.Context, pod *corev1.Pod) *framework.Statu
 	return nil
 }
 
-// EventsToRegister returns no events, because the Store watches the cluster itself and activates the pods that can continue.
+// EventsToRegister returns no events. The Store watches the cluster itself, and activates pods when they can continue.
 func (p *Plugin) EventsToRegister(context.Context) ([]framework.ClusterEventWithHint, error) {
 	return nil, nil
 }
 
-// Less sorts pods by priority. Within one priority, pods with a place come first, in the order in which they got their places, followed
-// by the other pods by age.
+// Less sorts pods by priority. Within a priority, pods with a place come first, in the order in which they got their places.
+// The other pods follow, sorted by age.
 func (p *Plugin) Less(a, b framework.QueuedPodInfo) bool {
 	x, y := a.GetPodInfo().GetPod(), b.GetPodInfo().GetPod()
 	if i, k := priority(x), priority(y); i != k {
@@ -120,7 +121,8 @@ func (p *Plugin) PreFilter(_ context.Context, _ framework.CycleState, pod *corev
 // PreFilterExtensions implements framework.PreFilterPlugin. It returns nil, because other pods don't change a place.
 func (p *Plugin) PreFilterExtensions() framework.PreFilterExtensions { return nil }
 
-// Filter accepts only the node of a pod's place. This check is necessary because kube-scheduler may first check a node that the pod's status names.
+// Filter accepts only the node of a pod's place. This check is necessary because kube-scheduler first tries the node in the
+// pod's status.
 func (p *Plugin) Filter(_ context.Context, _ framework.CycleState, pod *corev1.Pod, node framework.NodeInfo) *framework.Status {
 	if at, ok := p.store.Place(pod.UID); !ok || at.Node != node.Node().Name {
 		return framework.NewStatus(framework.UnschedulableAndUnresolvable, "its gang has another placement")
@@ -128,7 +130,7 @@ func (p *Plugin) Filter(_ context.Context, _ framework.CycleState, pod *corev1.P
 	return nil
 }
 
-// SignPod returns a status that marks pods with cells as not equivalent to any other pod.
+// SignPod returns a status that says that no other pod is equivalent to a pod with cells.
 func (p *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]framework.SignFragment, *framework.Status) {
 	if gangs.Wants(pod) {
 		return nil, framework.NewStatus(framework.Unschedulable, "each pod has its own cells")
@@ -136,7 +138,8 @@ func (p *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]framework.SignFr
 	return nil, nil
 }
 
-// Reserve verifies that the pod still has the place. It rejects a pod on trial, which is now known to fit and must not be bound.
+// Reserve checks that the pod still has its place. It rejects a pod on trial after the pod has passed all filters, because the
+// pod must not be bound.
 func (p *Plugin) Reserve(ctx context.Context, cycle framework.CycleState, pod *corev1.Pod, node string) *framework.Status {
 	if !gangs.Wants(pod) {
 		return nil
@@ -152,14 +155,14 @@ func (p *Plugin) Reserve(ctx context.Context, cycle framework.CycleState, pod *c
 	return nil
 }
 
-// Unreserve records that a pod wasn't bound. The pod keeps its place for the next attempt.
+// Unreserve records that binding a pod failed. The pod keeps its place for the next attempt.
 func (p *Plugin) Unreserve(_ context.Context, _ framework.CycleState, pod *corev1.Pod, _ string) {
 	if gangs.Wants(pod) {
 		p.store.Withdraw(pod.UID)
 	}
 }
 
-// Permit delays the binding of a pod until all other pods of its gang can be bound.
+// Permit delays the binding of a pod until all pods of its gang can be bound.
 func (p *Plugin) Permit(_ context.Context, _ framework.CycleState, pod *corev1.Pod, _ string) (*framework.Status, time.Duration) {
 	if !gangs.Wants(pod) {
 		return nil, 0
@@ -179,7 +182,7 @@ func (p *Plugin) Permit(_ context.Context, _ framework.CycleState, pod *corev1.P
 	return nil, 0
 }
 
-// Bind writes the node of a pod and its cells to the API server.
+// Bind writes the node and the cells of a pod to the API server.
 func (p *Plugin) Bind(ctx context.Context, _ framework.CycleState, pod *corev1.Pod, node string) *framework.Status {
 	if !gangs.Wants(pod) {
 		return framework.NewStatus(framework.Skip)

@@ -16,13 +16,13 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/gangs"
 )
 
-// PostFilter is called if a pod can't run on the node of its place. It evicts as few pods as possible from gangs that occupy the resources on that
-// node, or gives up the place. For a pod on trial, it evicts no pods and reports the result of the trial.
+// PostFilter handles a pod that can't run on the node of its place. It evicts as few pods as possible from gangs on that node,
+// or gives up the place. For a pod on trial, it evicts nothing and reports the result of the trial.
 func (p *Plugin) PostFilter(ctx context.Context, cycle framework.CycleState, pod *corev1.Pod, nodes framework.NodeToStatusReader) (*framework.PostFilterResult, *framework.Status) {
 	if !gangs.Wants(pod) {
 		return nil, framework.NewStatus(framework.Unschedulable)
 	}
-	// No other plugin may choose victims, because it would evict single pods of gangs.
+	// No other plugin may choose victims, because it could evict single pods of a gang.
 	no := framework.NewStatus(framework.UnschedulableAndUnresolvable)
 	nominate := func(node string) *framework.PostFilterResult {
 		return &framework.PostFilterResult{NominatingInfo: &framework.NominatingInfo{NominatedNodeName: node, NominatingMode: framework.ModeOverride}}
@@ -62,7 +62,7 @@ type gang struct {
 	pods []framework.PodInfo
 }
 
-// trial is a copy of a node without some pods. The other plugins check whether a pod fits on it.
+// trial is a copy of a node without some pods. It is used to check whether a pod fits on the node.
 type trial struct {
 	handle framework.Handle
 	cycle  framework.CycleState
@@ -96,8 +96,8 @@ func (t *trial) fits(ctx context.Context) *framework.Status {
 	return t.handle.RunFilterPluginsWithNominatedPods(ctx, t.cycle, t.pod, t.node)
 }
 
-// without returns a trial of a node without its terminating pods and without the pods that the pod's gang may evict. It also returns the evictable
-// pods by gang.
+// without returns a trial of a node without terminating pods and without evictable pods. It also returns the evictable pods by
+// gang.
 func (p *Plugin) without(ctx context.Context, cycle framework.CycleState, pod *corev1.Pod, node string) (*trial, []*gang, error) {
 	info, err := p.handle.SnapshotSharedLister().NodeInfos().Get(node)
 	if err != nil {
@@ -127,7 +127,7 @@ func (p *Plugin) without(ctx context.Context, cycle framework.CycleState, pod *c
 	return t, others, nil
 }
 
-// try determines whether a pod could run on a node. It removes the pods that the pod's gang may evict from the node, and adds the other pods that
+// try checks whether a pod could run on a node. It removes the pods that the pod's gang may evict, and adds the other pods that
 // will run on the node.
 func (p *Plugin) try(ctx context.Context, cycle framework.CycleState, pod *corev1.Pod, node string) {
 	t, _, err := p.without(ctx, cycle, pod, node)
@@ -151,14 +151,14 @@ func (p *Plugin) try(ctx context.Context, cycle framework.CycleState, pod *corev
 	p.store.Tried(pod.UID, node, fits.IsSuccess(), fits.Message())
 }
 
-// victims returns the pods of gangs that must be evicted so that a pod can run on a node. It returns no pods if it is enough to wait for terminating
-// pods. ok is false if the pod wouldn't fit even after all possible evictions.
+// victims returns the pods of gangs that must be evicted before a pod can run on a node. It returns no pods if waiting for
+// terminating pods is enough. ok is false if the pod wouldn't fit even after all possible evictions.
 func (p *Plugin) victims(ctx context.Context, cycle framework.CycleState, pod *corev1.Pod, node string) (victims []types.UID, ok bool, err error) {
 	t, others, err := p.without(ctx, cycle, pod, node)
 	if err != nil || !t.fits(ctx).IsSuccess() {
 		return nil, false, err
 	}
-	// The most important gangs stay if possible: first gangs of higher priority, then larger gangs, then older gangs.
+	// Keep the most important gangs if possible: gangs of higher priority, then larger gangs, then older gangs.
 	slices.SortFunc(others, func(a, b *gang) int {
 		x, y := a.pods[0].GetPod(), b.pods[0].GetPod()
 		return cmp.Or(cmp.Compare(priority(y), priority(x)), cmp.Compare(len(b.pods), len(a.pods)),

@@ -1,7 +1,7 @@
 // Package queue determines the order in which waiting gangs start, and holds GPUs for gangs that wait too long.
 //
-// In: gangs that arrive, start and end, and a function that tries to start a gang. Out: the order, for the scheduler, for the simulator and for
-// users. The package doesn't use cells or a clock. Times are numbers in a unit that the caller chooses.
+// In: gangs that arrive, start and end, and a function that tries to start a gang. Out: the order, for the scheduler, for the
+// simulator and for users. The package doesn't use cells or a clock. Times are numbers in a unit that the caller chooses.
 package queue
 
 import (
@@ -15,33 +15,33 @@ type Gang struct {
 	VC, Name string
 	// Priority is −1 for opportunistic gangs, and 0 or more for guaranteed gangs.
 	Priority int
-	// Since is the time at which the gang began to wait, in the caller's unit. A gang that was evicted counts as waiting since it was first
-	// submitted.
+	// Since is when the gang began to wait, in the caller's unit. For an evicted gang, it is the time of its first submission.
 	Since int64
 	// GPUs is the size of the gang in GPUs or CPU cells.
 	GPUs int
-	// CPU means that GPUs counts CPU cells, which Free and EndsBy don't count.
+	// CPU means that GPUs counts CPU cells. Free and EndsBy ignore such gangs.
 	CPU bool
-	// Lasts is the maximum run time of the gang after its start, in the caller's unit. 0 means that it is unknown.
+	// Lasts is the maximum run time of the gang, in the caller's unit. 0 means unknown.
 	Lasts int64
-	// Class is equal for equivalent gangs: if one of them couldn't start a moment ago, the others can't start either.
+	// Class is equal for equivalent gangs. If one of them can't start, the others can't start either.
 	Class any
-	// Data holds data of the caller. The queue doesn't use it.
+	// Data is for the caller. The queue doesn't use it.
 	Data any
 }
 
-// Reservations specifies how long a gang at the head of its virtual cluster waits until GPUs are held for it. Other gangs of the virtual cluster that
-// the head couldn't preempt then no longer start, unless they are known to end before the head could start. A gang that wouldn't start with more free
-// GPUs, such as a gang over a quota, doesn't count as the head. If a value is 0, GPUs are never held.
+// Reservations specifies how long the first gang of a virtual cluster waits until GPUs are held for it. While GPUs are held,
+// other gangs of the virtual cluster don't start. Exceptions are gangs that the first gang could preempt, and gangs that end
+// before the first gang could start. A gang that more free GPUs wouldn't help, such as a gang over a quota, doesn't count as
+// the first gang. 0 means that GPUs are never held.
 type Reservations struct{ Guaranteed, Opportunistic int64 }
 
-// ReservationAfter is how long a guaranteed gang waits by default until the scheduler and the simulator hold GPUs for it. An hour made the mean
-// completion time of guaranteed jobs 2 to 8 % longer. With six hours, the mean was up to 16 % longer with some settings, and unchanged with others. A
-// day didn't change the mean. See docs/performance.md. GPUs are not held for opportunistic gangs, because even after a day this made their mean
-// completion time 6 to 30 % longer on 64 GPUs.
+// ReservationAfter is the default time after which the scheduler and the simulator hold GPUs for a guaranteed gang. An hour
+// made the mean completion time of guaranteed jobs 2 to 8 % longer. With six hours, the mean was up to 16 % longer with some
+// settings, and unchanged with others. A day didn't change the mean. See docs/performance.md. GPUs are not held for
+// opportunistic gangs. Even after a day, this made their mean completion time 6 to 30 % longer on 64 GPUs.
 const ReservationAfter = 24 * time.Hour
 
-// After returns Reservations that hold GPUs for guaranteed gangs after they have waited for a time. unit is the caller's unit of time.
+// After returns Reservations that hold GPUs for guaranteed gangs after a wait. unit is the caller's unit of time.
 func After(wait, unit time.Duration) Reservations {
 	return Reservations{Guaranteed: int64(wait / unit)}
 }
@@ -53,11 +53,13 @@ func (r Reservations) after(guaranteed bool) int64 {
 	return r.Opportunistic
 }
 
-// Queue holds the waiting gangs of all virtual clusters. It is not safe for concurrent use. The zero value is empty and never holds GPUs.
+// Queue holds the waiting gangs of all virtual clusters. It is not safe for concurrent use. The zero value is empty and never
+// holds GPUs.
 //
-// Guaranteed gangs come before opportunistic gangs, so that opportunistic gangs don't start only to be evicted. Within each of the two kinds the
-// virtual clusters take turns. The next gang belongs to the virtual cluster that holds the fewest GPUs, including the GPUs of gangs that come earlier
-// in this order. Within a virtual cluster, gangs are sorted by priority and then by age.
+// Guaranteed gangs come before opportunistic gangs, so that opportunistic gangs aren't evicted right after their start. Within
+// guaranteed and opportunistic gangs, the virtual clusters take turns. The next gang belongs to the virtual cluster with the
+// fewest GPUs. This number includes the GPUs of gangs that come earlier in the order. Within a virtual cluster, gangs are sorted
+// by priority and then by age.
 type Queue struct {
 	Reservations
 
@@ -71,19 +73,19 @@ type rowKey struct {
 	guaranteed bool
 }
 
-// row holds the waiting gangs and counts the running gangs of one virtual cluster, either guaranteed or opportunistic.
+// row holds the waiting gangs of one virtual cluster and counts its running gangs. A row is either guaranteed or opportunistic.
 type row struct {
 	key     rowKey
 	waiting []*Gang
 	running int // the number of GPUs of running gangs
-	// reserves is the gang for which GPUs are held, or nil. It is the first waiting gang that would start with more free GPUs. It doesn't start
-	// before notBefore. 0 means that it could start at any time.
+	// reserves is the gang for which GPUs are held, or nil. It is the first waiting gang that would start with more free GPUs.
+	// notBefore is the earliest time at which it can start. 0 means any time.
 	reserves  *Gang
 	notBefore int64
-	// free counts the GPUs of the virtual cluster that no gang holds. ends contains the gangs that end by a known time.
+	// free is the number of GPUs of the virtual cluster that no gang holds. ends lists the gangs with a known latest end.
 	free int
 	ends []ending
-	// unfit is how many gangs at the beginning of waiting were Unfit in this pass.
+	// unfit is the number of gangs at the beginning of waiting that were Unfit in this pass.
 	unfit int
 }
 
@@ -113,7 +115,8 @@ func (q *Queue) row(g *Gang) *row {
 // Len returns the number of waiting gangs.
 func (q *Queue) Len() int { return q.n }
 
-// Add adds a waiting gang. The gang's virtual cluster and name must not be in the queue already. Many gangs are added fastest in the order of Before.
+// Add adds a waiting gang. The queue must not contain a gang with the same virtual cluster and name. Adding many gangs is
+// fastest in the order of Before.
 func (q *Queue) Add(g *Gang) {
 	r := q.row(g)
 	i, _ := slices.BinarySearchFunc(r.waiting, g, Before)
@@ -121,7 +124,7 @@ func (q *Queue) Add(g *Gang) {
 	q.n++
 }
 
-// Remove removes a gang that no longer waits. It reports whether the gang waited.
+// Remove removes a gang, and reports whether the gang was waiting.
 func (q *Queue) Remove(g *Gang) bool {
 	r := q.row(g)
 	i, ok := slices.BinarySearchFunc(r.waiting, g, Before)
@@ -136,10 +139,10 @@ func (q *Queue) Remove(g *Gang) bool {
 	return true
 }
 
-// Started counts a gang's GPUs as held by its virtual cluster. Ended undoes that.
+// Started adds a gang's GPUs to the GPUs of its virtual cluster.
 func (q *Queue) Started(g *Gang) { q.row(g).running += g.GPUs }
 
-// Ended ends the effect of Started for a gang.
+// Ended undoes Started.
 func (q *Queue) Ended(g *Gang) { q.row(g).running -= g.GPUs }
 
 // Free sets the number of GPUs of a virtual cluster that no started gang holds.
@@ -151,7 +154,7 @@ func (q *Queue) EndsBy(g *Gang, at int64) {
 	r.ends = append(r.ends, ending{at, g.GPUs})
 }
 
-// Reservation returns the gang whose reservation keeps the gang g from starting now, or nil if no reservation does.
+// Reservation returns the gang whose reservation prevents g from starting now, or nil.
 func (q *Queue) Reservation(g *Gang) *Gang {
 	r := q.row(g)
 	h := r.reserves
@@ -175,8 +178,8 @@ func (q *Queue) Reserving() []*Gang {
 	return out
 }
 
-// earliest returns when enough GPUs are free for a gang if all gangs run for their maximum time, or 0 if that isn't known. It is never later than the
-// actual start, because a gang may need more than the number of its GPUs, and other gangs may run longer than expected.
+// earliest returns when enough GPUs are free for a gang if all gangs run for their maximum time, or 0 if that is unknown. The
+// gang may start later than this time, because it may need specific GPUs and other gangs may run longer than expected.
 func (r *row) earliest(g *Gang) int64 {
 	free := r.free
 	if g.CPU || free >= g.GPUs {
@@ -191,7 +194,7 @@ func (r *row) earliest(g *Gang) int64 {
 	return 0
 }
 
-// Order returns the waiting gangs in the order in which they are planned to start.
+// Order returns the waiting gangs in the order in which they will probably start.
 func (q *Queue) Order() []*Gang {
 	out := make([]*Gang, 0, q.n)
 	for _, guaranteed := range []bool{true, false} {
@@ -208,7 +211,7 @@ func (q *Queue) Order() []*Gang {
 	return out
 }
 
-// turns chooses the virtual cluster whose gang is next.
+// turns chooses the virtual cluster of the next gang.
 type turns struct{ rows []turn }
 
 type turn struct {
@@ -242,21 +245,22 @@ func (t *turns) less(i, k int) bool {
 // Attempt is the result of an attempt to start a gang.
 type Attempt int
 
-// These are the results of an attempt.
+// Results of an attempt.
 const (
 	// Starts means that the gang started and no longer waits.
 	Starts Attempt = iota
 	// Waits means that the cells that the gang needs are in use.
 	Waits
-	// Unfit means that the gang waits for something other than free GPUs, such as a quota or the repair of a machine, or that it can never start.
+	// Unfit means that free GPUs wouldn't help the gang. For example, the gang exceeds a quota or waits for the repair of a
+	// machine.
 	Unfit
 	// Later means that the gang wasn't tried, because its virtual cluster has had its turn in this pass.
 	Later
 )
 
-// Pass tries all waiting gangs after a change, each gang once and in order. It skips gangs that are equivalent to a gang that couldn't start, and
-// gangs that a reservation keeps from starting. If passed isn't nil, Pass calls it with each skipped gang and with the gang that caused the skip. try
-// calls Remove and Started if a gang starts, and may add other gangs. An error ends the pass.
+// Pass tries each waiting gang once, in order. It skips gangs that are equivalent to a gang that couldn't start, and gangs that
+// a reservation prevents from starting. If passed isn't nil, Pass calls it with each skipped gang and the gang that caused the
+// skip. try must call Remove and Started if a gang starts, and may add other gangs. An error ends the pass.
 func (q *Queue) Pass(now int64, try func(*Gang) (Attempt, error), passed func(g, cause *Gang)) error {
 	q.now = now
 	for _, r := range q.rows {
@@ -295,7 +299,7 @@ func (q *Queue) Pass(now int64, try func(*Gang) (Attempt, error), passed func(g,
 	return nil
 }
 
-// reserve holds GPUs for a gang that has waited long enough. It releases them if holding them doesn't help the gang.
+// reserve holds GPUs for a gang that has waited long enough. It releases the GPUs if they don't help the gang.
 func (q *Queue) reserve(g *Gang, a Attempt, now int64) {
 	r := q.row(g)
 	if len(r.waiting) <= r.unfit || r.waiting[r.unfit] != g {

@@ -48,8 +48,7 @@ func TestAGangThatIsRemovedDoesNotWait(t *testing.T) {
 	assert.Equal(t, []string{"g", "other"}, names(q.Order()), "it holds nothing any more")
 }
 
-// pass runs a pass in which only the gangs named in starts start. It returns the names of the gangs that were tried and of the gangs that were
-// skipped.
+// pass runs a pass in which only the gangs in starts start. It returns the names of the tried gangs and of the skipped gangs.
 func pass(t *testing.T, q *Queue, now int64, attempt Attempt, starts ...string) (tried, passed []string) {
 	t.Helper()
 	require.NoError(t, q.Pass(now, func(g *Gang) (Attempt, error) {

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// In the queue, two gangs of a user over the quota come before a large gang that has waited for long. One of the two is tried, and the other is
-// skipped because it is equivalent. GPUs aren't held for either of them.
+// Two gangs of a user over the quota come before a large gang that has waited for long. The pass tries one of the two gangs,
+// and skips the other because it is equivalent. GPUs must not be held for either gang.
 func TestGangsThatGPUsDoNotHelpAreNoHeadWhenTheyAreAlike(t *testing.T) {
 	q := Queue{Reservations: Reservations{Guaranteed: 10}}
 	first, second := gang("a", "over-1", 5, 0, 1), gang("a", "over-2", 5, 1, 1)

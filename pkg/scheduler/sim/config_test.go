@@ -63,7 +63,8 @@ virtualClusters:
 	assert.Equal(t, []sim.PinnedCell{{ID: "PIN", CellType: "NODE", GPUs: 4}}, d.VirtualClusters[0].Pinned)
 	assert.Equal(t, 8, d.VirtualClusters[0].GPUs)
 	assert.Equal(t, 2, d.VirtualClusters[1].GPUs)
-	// The rack of the pinned node has two more nodes: A owns one of them, and B owns two GPUs of the other. The second rack is whole.
+	// The rack of the pinned node has two more nodes: A owns one node, and B owns two GPUs of the other node. The second rack
+	// is whole.
 	assert.Equal(t, 16, d.Unassigned.GPUs)
 	var left []string
 	for _, l := range d.Unassigned.Cells {

@@ -17,14 +17,14 @@ type Division struct {
 	Unassigned      Remainder `json:"unassigned"`
 }
 
-// Chain describes all hardware in top cells of one type.
+// Chain describes all hardware below top cells of one type.
 type Chain struct {
 	Name     string `json:"name"`
 	LeafType string `json:"leafCellType"`
 	Nodes    int    `json:"nodes"`
 	GPUs     int    `json:"gpus"`
 	CPUCells int    `json:"cpuCells,omitempty"`
-	// Levels are the types of the chain, from the top down.
+	// Levels are the types of the chain, highest level first.
 	Levels []Level `json:"levels"`
 }
 
@@ -37,7 +37,7 @@ type Level struct {
 	IsNodeLevel bool   `json:"isNodeLevel,omitempty"`
 }
 
-// Owner is a virtual cluster with the cells that it owns.
+// Owner is a virtual cluster with its cells.
 type Owner struct {
 	Name     string            `json:"name"`
 	GPUs     int               `json:"gpus"`
@@ -54,14 +54,14 @@ type PinnedCell struct {
 	CPUCells int    `json:"cpuCells,omitempty"`
 }
 
-// Remainder holds the cells that no virtual cluster owns: the largest cells that are left after all virtual clusters got their cells.
+// Remainder holds the cells that no virtual cluster owns. It contains the largest remaining cells.
 type Remainder struct {
 	GPUs     int               `json:"gpus"`
 	CPUCells int               `json:"cpuCells,omitempty"`
 	Cells    []cell.LevelCount `json:"cells"`
 }
 
-// chainState is a chain with the number of cells that no virtual cluster owns, for each level.
+// chainState is a chain with the number of unowned cells per level.
 type chainState struct {
 	Chain
 	cpu    bool
@@ -118,7 +118,7 @@ func newChain(stages []stage, nodes map[string]bool, processors []string) *chain
 	return s
 }
 
-// kind returns a number of leaves as GPUs or as CPU cells.
+// kind converts a number of leaves to GPUs or to CPU cells.
 func (s *chainState) kind(leaves int) (gpus, cpuCells int) {
 	if s.cpu {
 		return 0, leaves
@@ -126,7 +126,7 @@ func (s *chainState) kind(leaves int) (gpus, cpuCells int) {
 	return leaves, 0
 }
 
-// add counts a cell and all cells below it. It reports whether a pinned cell is among them. A cell without pinned cells is free to be assigned. It
+// add counts a cell and all cells below it. It reports whether any of them is pinned. A cell without pinned cells is free. It
 // counts as one free cell if its parent isn't free.
 func (s *chainState) add(x *cell.Expanded, level int, pinned map[string]PinnedCell) bool {
 	s.Levels[level].Count++
@@ -171,7 +171,8 @@ func owner(v cell.VirtualCluster, t *topology, pinned map[string]PinnedCell) Own
 	return o
 }
 
-// assign removes the virtual cells from the free cells, the largest first. It takes each virtual cell from the smallest free cell that contains it.
+// assign removes the virtual cells from the free cells, largest first. It takes each virtual cell from the smallest free cell
+// that can contain it.
 func (s *chainState) assign(vcs []cell.VirtualCluster) {
 	for level := range s.Levels {
 		for _, v := range vcs {

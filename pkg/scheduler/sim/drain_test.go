@@ -12,7 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/sim/trace"
 )
 
-// eights returns a cluster of nodes with 8 GPUs each. The virtual clusters A and B own half of the nodes each, and have the policies a and b.
+// eights returns a cluster of nodes with 8 GPUs each. The virtual clusters A and B own half of the nodes each, and have the
+// policies a and b.
 func eights(nodes int, a, b string) cell.Config {
 	c := cell.Config{Types: []cell.Type{{Name: "NODE", Child: "GPU", Children: 8, Node: true}}, VirtualClusters: []cell.VirtualCluster{
 		{Name: "A", Cells: []cell.Virtual{{Type: "NODE", Count: nodes / 2}}, Policy: a},
@@ -33,7 +34,7 @@ func preempted(nodes, pods int) []trace.Job {
 	return append(jobs, trace.Job{ID: nodes, Arrival: 10, Duration: 100, VC: "A", Pods: pods, GPUsPerPod: 8})
 }
 
-// With --drain, the run continues until all jobs have finished. The simulator must retry a job that is held back even if no job runs.
+// With --drain, the run continues until all jobs have finished. The simulator must retry a held job even if no job runs.
 func TestADrainLetsJobsFinishThatAreHeldBack(t *testing.T) {
 	for _, one := range []struct {
 		policy      string
@@ -54,8 +55,8 @@ func TestADrainLetsJobsFinishThatAreHeldBack(t *testing.T) {
 	}
 }
 
-// If opportunistic jobs of one shape were one class in all virtual clusters, the simulator would skip a job whose policy holds nothing back after a
-// job that is held back couldn't start.
+// Opportunistic jobs of one shape must not share a class across policies. Otherwise a held job would prevent the start of an
+// equal job whose policy holds nothing back.
 func TestAJobIsAskedThoughOneOfAnotherPolicyWasHeldBack(t *testing.T) {
 	start := func(first string) int {
 		jobs := append(preempted(32, 2),
@@ -70,7 +71,7 @@ func TestAJobIsAskedThoughOneOfAnotherPolicyWasHeldBack(t *testing.T) {
 	assert.Positive(t, start("A"), "with one of A, which is held back, before it")
 }
 
-// UsefulUtilisation excludes repeated work and restarts, including restarts that are in progress at the end.
+// UsefulUtilisation excludes repeated work and restarts, including unfinished restarts.
 func TestARestartUnderWayAtTheEndIsNotUseful(t *testing.T) {
 	jobs := []trace.Job{
 		{ID: 0, Duration: 10_000, VC: "A", Priority: -1, Pods: 2, GPUsPerPod: 8},

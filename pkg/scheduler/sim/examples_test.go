@@ -16,14 +16,14 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/sim"
 )
 
-// example is a file of testdata/examples: a cluster, and steps with the required fields of their answers, such as {want: bind}. A text that begins
-// with ~ is a regular expression.
+// example is a file in testdata/examples: a cluster, and steps with the required fields of their answers, such as {want: bind}.
+// A text that begins with ~ is a regular expression.
 type example struct {
 	About string `yaml:"about"`
 	// Config is in HiveD's format. It may be missing if the steps contain configurations.
 	Config string           `yaml:"config"`
 	Steps  []map[string]any `yaml:"steps"`
-	// If Restart is false, the test doesn't restart the scheduler after the last step. After a restart, the state must be as before.
+	// If Restart is false, the test doesn't restart the scheduler after the last step. A restart must not change the state.
 	Restart *bool `yaml:"restart"`
 }
 
@@ -95,8 +95,8 @@ func replayed(t *testing.T, e example) []map[string]any {
 	return out
 }
 
-// allocated returns the running gangs in two answers, from before and after a restart. It omits the details that a restart may forget: the gangs that
-// preempt running gangs, and the temporary changes that the preempting gangs caused.
+// allocated returns the running gangs in two answers, before and after a restart. It omits details that a restart may drop:
+// preempting gangs, and the temporary changes that preempting gangs caused.
 func allocated(before, after map[string]any) (was, is []string) {
 	wanted, preempting := map[string]bool{}, map[string]bool{}
 	for _, g := range before["groups"].([]any) {

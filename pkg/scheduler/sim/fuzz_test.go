@@ -12,7 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/sim"
 )
 
-// FuzzReplay checks that Replay answers each step of any steps file, that nothing panics, and that the scheduler's state is consistent.
+// FuzzReplay checks that Replay answers every step of any file, that nothing panics, and that the scheduler's state is
+// consistent.
 func FuzzReplay(f *testing.F) {
 	files, err := filepath.Glob("testdata/examples/*.yaml")
 	require.NoError(f, err)
@@ -32,7 +33,6 @@ func FuzzReplay(f *testing.F) {
 		if strings.Contains(string(data), "config") {
 			return
 		}
-		// Replay may return an error if the file isn't a list.
 		_ = sim.Replay(t.Context(), "-", data, o, func(l *sim.Line) error {
 			if l.Violation != "" || strings.Contains(l.Reason, "panicked") {
 				t.Errorf("step %d (%s): %s%s", l.Step, l.Op, l.Violation, l.Reason)

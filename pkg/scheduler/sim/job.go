@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/sim/trace"
 )
 
-// job is a job of the trace. It exists while the job waits or runs, and after its end.
+// job is a waiting, running or finished job of the trace.
 type job struct {
 	trace.Job
 	queued  queue.Gang
@@ -18,17 +18,18 @@ type job struct {
 	pods    []cell.PodID
 	// left is the remaining work in seconds. life counts how often the job's pods were created.
 	left, life int
-	// began is when the job last started, or -1 while it waits. starting is how many seconds since then the job does no work.
+	// began is when the job last started, or -1 while it waits. starting is the duration of that start in seconds, during which
+	// the job does no work.
 	began, starting int
-	// first is when the job first started, and finish is when it ended. They are -1 if that hasn't happened yet.
+	// first is when the job first started. finish is when it ended. They are -1 before that.
 	first, finish int
 	// kills counts how often the job was killed. lost is the time for repeated work and restarts, in seconds.
 	kills, lost int
-	// waited reports that the job waited within its quota. See Report.
+	// waited means that the job has waited within its quota. See Report.
 	waited bool
 }
 
-// makePods creates the pods for the next start. After each kill the job gets new pods, as from a controller in a cluster.
+// makePods creates the pods for the next start. As in a cluster, a job gets new pods after each kill.
 func (j *job) makePods() {
 	j.life++
 	j.pods = make([]cell.PodID, j.Pods)
@@ -37,21 +38,21 @@ func (j *job) makePods() {
 	}
 }
 
-// requestOf returns the request that all pods of a job share.
+// requestOf returns the common request of a job's pods.
 func requestOf(j *trace.Job) *cell.Request {
 	name := fmt.Sprintf("default/job-%d", j.ID)
 	return &cell.Request{VirtualCluster: j.VC, Priority: j.Priority, Gang: name,
 		Root: cell.Group{Name: name, Pods: []cell.PodSet{{Count: j.Pods, Cells: j.GPUsPerPod}}}}
 }
 
-// class holds the properties of equivalent jobs: if one of them couldn't start, the others can't start either.
+// class identifies equivalent jobs. If one of them can't start, the others can't start either.
 type class struct {
 	vc, policy               string
 	priority, pods, gpusEach int
 }
 
-// gang converts a job to the queue's form, for a virtual cluster with a policy. Opportunistic jobs have the same class in all virtual clusters with
-// the same policy, because they may run anywhere.
+// gang converts a job for the queue. Opportunistic jobs with the same policy have the same class in all virtual clusters,
+// because they may run anywhere.
 func (j *job) gang(policy string) queue.Gang {
 	c := class{policy: policy, priority: j.Priority, pods: j.Pods, gpusEach: j.GPUsPerPod}
 	if j.Priority >= 0 {
@@ -60,13 +61,13 @@ func (j *job) gang(policy string) queue.Gang {
 	return queue.Gang{VC: j.VC, Name: fmt.Sprintf("%09d", j.ID), Priority: j.Priority, Since: int64(j.Arrival), GPUs: j.GPUs(), Class: c, Data: j}
 }
 
-// end is the time at which a job will end unless it is killed before.
+// end is the time at which a job will end unless it is killed first.
 type end struct {
 	at, life int
 	job      *job
 }
 
-// ends is a heap of the running jobs, in order of time and id.
+// ends is a heap of the running jobs, ordered by time and id.
 type ends []end
 
 func (e ends) Len() int { return len(e) }
@@ -85,7 +86,7 @@ func (e *ends) Pop() any {
 	return last
 }
 
-// next removes and returns the first end up to a time. It drops stale ends of jobs that were killed.
+// next removes and returns the first end up to a time. It drops the ends of killed jobs.
 func (e *ends) next(until int) (end, bool) {
 	for len(*e) > 0 && (*e)[0].at <= until {
 		x := heap.Pop(e).(end)

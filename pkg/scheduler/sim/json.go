@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// yamlOfJSON replaces the escapes of JSON that YAML doesn't have with the characters that they represent: escaped slashes, and pairs of surrogates.
-// It returns text that isn't JSON unchanged. The number of lines stays the same.
+// yamlOfJSON converts the escapes of JSON that YAML doesn't support to the characters that they represent. These escapes are
+// escaped slashes and surrogate pairs. It returns text that isn't JSON unchanged. The number of lines stays the same.
 func yamlOfJSON(data []byte) []byte {
 	if text := bytes.TrimSpace(data); len(text) == 0 || text[0] != '[' && text[0] != '{' || !json.Valid(data) {
 		return data
@@ -37,7 +37,7 @@ func yamlOfJSON(data []byte) []byte {
 	return out
 }
 
-// surrogates returns the character that two escapes represent together, or 0 if they don't represent a character.
+// surrogates returns the character of two escapes, or 0 if they aren't a surrogate pair.
 func surrogates(text []byte) rune {
 	if len(text) < 12 || text[1] != 'u' || text[6] != '\\' || text[7] != 'u' {
 		return 0

@@ -9,7 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// JSON from PHP (escaped slashes), Python (surrogates) and other languages is read with its original meaning.
+// JSON from PHP (escaped slashes), Python (surrogates) and other languages must keep its meaning.
 func TestJSONIsReadAsYAML(t *testing.T) {
 	for _, text := range []string{
 		`["default\/p", "p\ud83d\ude00q", "\\/", "\\ud83d\\ude00", "a\\\\\/b", "\u00e4\n\"x\"", "\ud83d\ude00\ud83d\ude00"]`,

@@ -5,17 +5,17 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// Results of steps are these values and the values of cell.Result.
+// Results of steps. The values of cell.Result are also results.
 const (
-	// OK is the result of a step that succeeded.
+	// OK is the result of a successful step.
 	OK = "ok"
-	// ConfigRejected is the result of a start with a configuration that can't be used. The former scheduler continues.
+	// ConfigRejected is the result of a start with an invalid configuration. The former scheduler continues.
 	ConfigRejected = "configRejected"
-	// Failed is the result of a malformed step, or of a step before the first start.
+	// Failed is the result of an invalid step, or of a step before the first start.
 	Failed = "error"
 )
 
-// Line is the answer to a step. Fields that don't apply to the operation are absent.
+// Line is the answer to a step. Unused fields are absent.
 type Line struct {
 	// Step counts from 1.
 	Step   int    `json:"step"`
@@ -26,23 +26,23 @@ type Line struct {
 	Reason   string              `json:"reason"`
 	Findings strictyaml.Findings `json:"findings,omitempty"`
 	*Cluster
-	// Recovered are the pods that a restart took over, and Lost are the pods that it couldn't take over.
+	// Recovered are the pods that a restart took over. Lost are the pods that a restart couldn't take over.
 	Recovered  []string      `json:"recovered,omitempty"`
 	Lost       []LostPod     `json:"lost,omitempty"`
 	Downgraded []ChangedGang `json:"downgraded,omitempty"`
 	// Restored are the gangs that regained their guarantee.
 	Restored []ChangedGang `json:"restored,omitempty"`
-	// Violation describes a contradiction in the scheduler's bookkeeping, if the replay checks it.
+	// Violation describes an inconsistency in the scheduler's state, if the replay checks the state.
 	Violation string `json:"violation,omitempty"`
 }
 
-// Place is the place of a pod in the answer to a step that schedules the pod.
+// Place is the place of a pod in the answer to a schedule step.
 type Place struct {
 	Node              string   `json:"node"`
 	LeafCellIsolation []int32  `json:"leafCellIsolation"`
 	CellChain         string   `json:"cellChain"`
 	Victims           []string `json:"victims"`
-	// PodBindInfo is the annotation of a pod that is bound.
+	// PodBindInfo is the annotation of a bound pod.
 	PodBindInfo string `json:"podBindInfo,omitempty"`
 }
 
@@ -53,19 +53,19 @@ type Cluster struct {
 	VirtualClusters map[string][]cell.CellStatus `json:"virtualClusters"`
 }
 
-// Group is a gang in two forms: flat with our additional fields, and in the form of HiveD's inspect API.
+// Group is a gang in two formats: flat with additional fields, and in the format of HiveD's inspect API.
 type Group struct {
 	cell.GangStatus
 	Metadata GroupMetadata `json:"metadata"`
 	Status   GroupStatus   `json:"status"`
 }
 
-// GroupMetadata holds the name of a group in HiveD's form.
+// GroupMetadata holds the name of a group in HiveD's format.
 type GroupMetadata struct {
 	Name string `json:"name"`
 }
 
-// GroupStatus holds the remaining fields of HiveD's format. A replay has no clock, so it has no time of a downgrade.
+// GroupStatus holds the other fields of HiveD's format. A replay has no clock, so the time of a downgrade is missing.
 type GroupStatus struct {
 	VC                   string              `json:"vc"`
 	Priority             int                 `json:"priority"`
@@ -77,7 +77,7 @@ type GroupStatus struct {
 	LazyPreemptionStatus *LazyPreemption     `json:"lazyPreemptionStatus,omitempty"`
 }
 
-// LazyPreemption contains the name of the gang that took a group's guarantee.
+// LazyPreemption names the gang that took a group's guarantee.
 type LazyPreemption struct {
 	Preemptor string `json:"preemptor"`
 }
@@ -95,7 +95,7 @@ func groupsOf(gangs []cell.GangStatus) []Group {
 	return out
 }
 
-// ChangedGang is a gang that lost or regained its guarantee, and continues to run.
+// ChangedGang is a running gang that lost or regained its guarantee.
 type ChangedGang struct {
 	VC     string   `json:"vc"`
 	Group  string   `json:"group"`
@@ -103,7 +103,7 @@ type ChangedGang struct {
 	Reason string   `json:"reason,omitempty"`
 }
 
-// LostPod is a pod that a restart couldn't take over. It runs, but the scheduler doesn't know about it.
+// LostPod is a running pod that a restart couldn't take over. The scheduler ignores the pod.
 type LostPod struct {
 	Pod    string `json:"pod"`
 	Reason string `json:"reason"`

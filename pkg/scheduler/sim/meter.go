@@ -2,8 +2,8 @@ package sim
 
 import "time"
 
-// Meter measures the costs of a run. It is a parameter, because virtual time doesn't include these costs, and because tests provide their own
-// figures.
+// Meter measures the costs of a run. It is a parameter because virtual time doesn't include these costs, and because tests
+// provide their own figures.
 type Meter interface {
 	// Wall returns the time of a monotonic clock.
 	Wall() time.Duration
@@ -22,7 +22,7 @@ type Speed struct {
 	P50                        float64 `json:"p50DecisionUs"`
 	P99                        float64 `json:"p99DecisionUs"`
 	Max                        float64 `json:"maxDecisionUs"`
-	// FirstPod is for the calls that searched a place for a gang, and Binding for the calls that bound a pod.
+	// FirstPod is for calls that searched a place for a gang. Binding is for calls that bound a pod.
 	FirstPodP50           float64 `json:"p50FirstPodUs"`
 	FirstPodP99           float64 `json:"p99FirstPodUs"`
 	BindingP50            float64 `json:"p50BindingUs"`
@@ -54,7 +54,6 @@ func (s *stopwatch) now() time.Duration {
 	return s.meter.Wall()
 }
 
-// decided records the duration of one decision.
 func (s *stopwatch) decided(since time.Duration, first, bound bool) {
 	if s.meter == nil {
 		return
@@ -82,7 +81,7 @@ func (s *stopwatch) enter() {
 	}
 }
 
-// speed ends the measurement and returns its result. It returns nil without a meter or without decisions.
+// speed ends the measurement and returns its result. It returns nil without a meter or decisions.
 func (s *stopwatch) speed() *Speed {
 	if s.meter == nil || len(s.all) == 0 {
 		return nil

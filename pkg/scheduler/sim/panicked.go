@@ -7,10 +7,11 @@ import (
 	"strings"
 )
 
-// maxFrames is how many frames of a panic are reported. They are enough to find the panic, and fit on one line.
+// maxFrames is the maximum number of reported frames of a panic. Four frames are enough to find the panic, and fit on one line.
 const maxFrames = 4
 
-// panicked returns an error with a panic of the scheduler and its position in the code. It must be called while the panic is being recovered.
+// panicked returns an error with a panic of the scheduler and its position in the code. It must be called during the recovery
+// from the panic.
 func panicked(p any) error {
 	var at []string
 	for line := range strings.Lines(string(debug.Stack())) {

@@ -57,7 +57,7 @@ virtualClusters:
   B: {virtualCells: [{cellType: NODE.V100, cellNumber: 3}]}
 `}
 
-// world makes random steps. It remembers the state that a controller and an API server would have.
+// world makes random steps. It simulates a controller and an API server.
 type world struct {
 	*rand.Rand
 	steps   []map[string]any
@@ -74,7 +74,6 @@ type worldPod struct {
 
 func (w *world) pick(list ...any) any { return list[w.IntN(len(list))] }
 
-// gang adds the pods of a new gang.
 func (w *world) gang() {
 	w.gangs++
 	pods, each := 1+w.IntN(3), 1+w.IntN(4)
@@ -88,7 +87,6 @@ func (w *world) gang() {
 	}
 }
 
-// next returns a random step and the pod of this step.
 func (w *world) next(clusters int) (map[string]any, *worldPod) {
 	switch n := w.IntN(100); {
 	case n < 12 || len(w.pods) == 0:
@@ -118,7 +116,7 @@ func (w *world) next(clusters int) (map[string]any, *worldPod) {
 	return step, p
 }
 
-// reconfigured returns the cluster's configuration with a random, smaller or equal, number of cells for the virtual clusters.
+// reconfigured returns the cluster's configuration with random numbers of cells for the virtual clusters. No number increases.
 func (w *world) reconfigured() string {
 	text := clusters[w.cluster]
 	return strings.NewReplacer("cellNumber: 3}", fmt.Sprintf("cellNumber: %d}", 1+w.IntN(3)), "cellNumber: 2}", fmt.Sprintf("cellNumber: %d}", 1+w.IntN(2))).Replace(text)
@@ -147,8 +145,8 @@ func (w *world) learn(l *sim.Line, p *worldPod) {
 // wantsBind reports whether a bind counts. A bind of the preempting phase isn't accepted, because kube-scheduler filters again.
 func (p *worldPod) wantsBind(w *world) bool { return w.steps[len(w.steps)-1]["phase"] != "Preempting" }
 
-// TestRandomStepsKeepTheStateAndSurviveRestarts runs random steps that a user would hardly write. It checks the state after each step, and restarts
-// the scheduler now and then. After a restart, gangs must run in the same places as before. PAICTL_SIM_SEEDS is the number of seeds.
+// TestRandomStepsKeepTheStateAndSurviveRestarts runs random, unusual steps. It checks the state after each step, and sometimes
+// restarts the scheduler. After a restart, gangs must run in the same places. PAICTL_SIM_SEEDS is the number of seeds.
 func TestRandomStepsKeepTheStateAndSurviveRestarts(t *testing.T) {
 	seeds := uint64(60)
 	if testing.Short() {
@@ -193,7 +191,7 @@ func randomSteps(t *testing.T, seed uint64, n int) {
 	}
 }
 
-// fail writes the steps to a file, so that "paictl scheduler replay" can run them, and fails the test.
+// fail writes the steps to a file for "paictl scheduler replay", and fails the test.
 func (w *world) fail(t *testing.T, seed uint64, message string) {
 	t.Helper()
 	if dir := os.Getenv("PAICTL_KEEP_STEPS"); dir != "" {
@@ -204,7 +202,6 @@ func (w *world) fail(t *testing.T, seed uint64, message string) {
 	t.Fatalf("seed %d, step %d (PAICTL_KEEP_STEPS=DIR keeps the steps): %s", seed, len(w.steps), message)
 }
 
-// asMap returns an answer in its printed form.
 func asMap(t *testing.T, l *sim.Line) map[string]any {
 	t.Helper()
 	b, err := json.Marshal(l)

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// Source is a configuration in HiveD's format, with the name that findings show for it.
+// Source is a configuration in HiveD's format. Findings contain its name.
 type Source struct {
 	Name string
 	Data []byte
@@ -18,16 +18,16 @@ type Source struct {
 
 // ReplayOptions holds the inputs of a replay other than its steps.
 type ReplayOptions struct {
-	// Config is the configuration for "start" steps that don't name one. It may be nil.
+	// Config is the configuration for start steps without a configuration. It may be nil.
 	Config *Source
-	// ReadFile reads the configuration that a step names.
+	// ReadFile reads a configuration file for a step.
 	ReadFile func(path string) ([]byte, error)
-	// Verify checks the scheduler's bookkeeping after every step.
+	// Verify checks the scheduler's state after every step.
 	Verify bool
 }
 
-// Replay runs the steps of a file in order and passes the answer to each step to out at once. If a step is malformed or fails,
-// it gets an answer like any other step, and Replay continues with the next step. Replay itself fails only if the file isn't a
+// Replay runs the steps of a file in order, and passes the answer to each step to out at once. If a step is invalid or fails,
+// its answer contains the error, and Replay continues with the next step. Replay returns an error only if the file isn't a
 // list, if out fails, or if the context ends.
 func Replay(ctx context.Context, file string, data []byte, o ReplayOptions, out func(*Line) error) error {
 	var steps []step
@@ -46,8 +46,8 @@ func Replay(ctx context.Context, file string, data []byte, o ReplayOptions, out 
 	return nil
 }
 
-// advise adds a remedy to findings about a whole text, because the parser has no remedy for them. If the text isn't YAML, the parser's own remedy is
-// better.
+// advise adds a remedy to findings about a whole text, because the parser has no remedy for them. If the text isn't YAML,
+// advise keeps the parser's remedy.
 func advise(fs strictyaml.Findings, remedy string) strictyaml.Findings {
 	for i := range fs {
 		if fs[i].Field == "" && (fs[i].Remedy == "" || fs[i].Rule == "yaml/type") {
@@ -57,8 +57,8 @@ func advise(fs strictyaml.Findings, remedy string) strictyaml.Findings {
 	return fs
 }
 
-// Stepper executes individual steps. It simulates a cluster in which only the scheduler is real. Like an API server, it stores the pods and their
-// annotations.
+// Stepper executes individual steps. It simulates a cluster in which only the scheduler is real. Like an API server, it stores
+// the pods and their annotations.
 type Stepper struct {
 	ReplayOptions
 	file     string
@@ -70,12 +70,12 @@ type Stepper struct {
 	gone     int          // the number of nil entries in accepted
 }
 
-// NewStepper returns a Stepper without a scheduler. file is the file name in the errors about mistakes in steps.
+// NewStepper returns a Stepper without a scheduler. file is the file name in errors about steps.
 func NewStepper(file string, o ReplayOptions) *Stepper {
 	return &Stepper{ReplayOptions: o, file: file, pods: map[string]*replayPod{}}
 }
 
-// Step runs one step, which text contains as a map in YAML or JSON.
+// Step runs one step. text is a map in YAML or JSON.
 func (r *Stepper) Step(text []byte) *Line {
 	s := step{line: 1, column: 1}
 	if _, findings := strictyaml.Decode(r.file, yamlOfJSON(text), &s); findings.Err() != nil {
@@ -84,19 +84,19 @@ func (r *Stepper) Step(text []byte) *Line {
 	return r.answer(&s)
 }
 
-// replayPod is a pod that a step names.
 type replayPod struct {
 	podName
 	spec    string
 	request *cell.Request
-	// bind is the last decision that bound the pod, if it wasn't accepted yet. notes are the annotations of this decision.
+	// bind is the last decision that bound the pod, if the bind wasn't accepted yet. notes are the annotations of this
+	// decision.
 	bind  *cell.Decision
 	notes annotation.Bound
 	// slot is the pod's index in its gang's placement. at is the pod's index in accepted, or -1.
 	slot, at int
 }
 
-// answer executes one step and returns the answer. A panic during a step is a bug, but the other steps still get answers.
+// answer executes one step and returns the answer. A panic in a step is a bug, but the next steps still run.
 func (r *Stepper) answer(s *step) (line *Line) {
 	r.steps++
 	line = &Line{Step: r.steps, Op: s.op, Result: OK}
@@ -128,13 +128,12 @@ func (r *Stepper) do(s *step, line *Line) error {
 	return s.run(r, line)
 }
 
-// run writes the state of the whole cluster to the answer.
+// run adds the state of the whole cluster to the answer.
 func (*inspectStep) run(r *Stepper, line *Line) error {
 	line.Cluster = &Cluster{Groups: groupsOf(r.core.Gangs()), PhysicalCluster: r.core.Physical(), VirtualClusters: r.core.Virtual()}
 	return nil
 }
 
-// run sets a node's health.
 func (s *nodeStep) run(r *Stepper, line *Line) error {
 	if s.Node == "" {
 		return errors.New(`node: the node is missing; write its name, such as "node: n0"`)
@@ -151,7 +150,7 @@ func (l *Line) refuse(format string, args ...any) {
 	l.Result, l.Reason = string(cell.Refuse), fmt.Sprintf(format, args...)
 }
 
-// pod returns the pod that a step names. It sets the pod's request if the step contains one.
+// pod returns the pod of a step. It sets the pod's request if the step contains a request.
 func (r *Stepper) pod(name podName, spec string, line *Line) (*replayPod, error) {
 	if name.id == "" {
 		return nil, errors.New(`pod: the pod is missing; write an id, such as "pod: p1"`)
@@ -168,7 +167,7 @@ func (r *Stepper) pod(name podName, spec string, line *Line) (*replayPod, error)
 	return p, nil
 }
 
-// parse reads the pod's annotation. If it returns false, line contains the reason.
+// parse reads the pod's annotation. After a failure, line contains the reason.
 func (p *replayPod) parse(line *Line) bool {
 	if p.spec == "" {
 		line.refuse("pod %s has no podSchedulingSpec; write it in this step, or in one before, such as podSchedulingSpec: {virtualCluster: A, leafCellNumber: 1}", p.id)

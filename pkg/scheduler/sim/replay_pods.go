@@ -8,13 +8,12 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// names is a set of the names of nodes.
+// names is a set of node names.
 type names map[string]bool
 
 // Has implements cell.Nodes.
 func (n names) Has(name string) bool { return n[name] }
 
-// run requests a place for a pod.
 func (s *scheduleStep) run(r *Stepper, line *Line) error {
 	p, err := r.pod(s.Pod, s.Spec.text, line)
 	if err != nil {
@@ -54,7 +53,7 @@ func (s *scheduleStep) run(r *Stepper, line *Line) error {
 	return nil
 }
 
-// run accepts the last bind of a pod, or takes over a pod that already runs.
+// run accepts the last bind of a pod, or takes over a running pod.
 func (s *addStep) run(r *Stepper, line *Line) error {
 	p, err := r.pod(s.Pod, s.Spec.text, line)
 	if err != nil {
@@ -101,7 +100,6 @@ func (r *Stepper) accept(p *replayPod, notes annotation.Bound, slot int) {
 	r.accepted = append(r.accepted, p)
 }
 
-// forget removes a pod from the accepted pods.
 func (r *Stepper) forget(p *replayPod) {
 	if p.at < 0 {
 		return
@@ -125,7 +123,6 @@ func (r *Stepper) compact() {
 	r.accepted, r.gone = kept, 0
 }
 
-// notesOf returns a pod's annotations by key.
 func notesOf(b annotation.Bound) map[string]string {
 	out := map[string]string{}
 	for key, value := range map[string]string{annotation.IsolationKey: b.Isolation, annotation.BindInfoKey: b.BindInfo, annotation.PlacementKey: b.Placement} {
@@ -136,7 +133,6 @@ func notesOf(b annotation.Bound) map[string]string {
 	return out
 }
 
-// run ends a pod.
 func (s *deleteStep) run(r *Stepper, line *Line) error {
 	p, err := r.pod(s.Pod, s.Spec.text, line)
 	if err != nil {
@@ -150,7 +146,6 @@ func (s *deleteStep) run(r *Stepper, line *Line) error {
 	return nil
 }
 
-// deleteAllocated ends a running pod.
 func (r *Stepper) deleteAllocated(p *replayPod, line *Line) {
 	downgrades, known := r.core.DeleteAllocated(cell.PodID(p.id))
 	switch {
@@ -165,7 +160,6 @@ func (r *Stepper) deleteAllocated(p *replayPod, line *Line) {
 	r.changed(downgrades, line)
 }
 
-// deleteUnallocated deletes a waiting pod.
 func (r *Stepper) deleteUnallocated(p *replayPod, line *Line) {
 	if p.at >= 0 {
 		line.refuse("pod %s is allocated; delete it with deleteAllocatedPod", p.id)
@@ -179,7 +173,7 @@ func (r *Stepper) deleteUnallocated(p *replayPod, line *Line) {
 	r.changed(downgrades, line)
 }
 
-// changed reports gangs whose guarantee changed. It also writes the change to the annotations of their pods, so that a restart reads it.
+// changed reports gangs whose guarantee changed. It also updates the annotations of their pods for the next restart.
 func (r *Stepper) changed(downgrades []cell.Downgrade, line *Line) {
 	for _, d := range downgrades {
 		c := ChangedGang{VC: d.VC, Group: d.Gang, Pods: []string{}, Reason: d.Reason}
@@ -197,8 +191,8 @@ func (r *Stepper) changed(downgrades []cell.Downgrade, line *Line) {
 	}
 }
 
-// withGang adds a gang to the list. If the list already contains the gang, withGang only adds the gang's pods, because a restart reports them one by
-// one.
+// withGang adds a gang to the list. If the list already contains the gang, withGang adds only the gang's pods, because a
+// restart reports each pod separately.
 func withGang(list []ChangedGang, c ChangedGang) []ChangedGang {
 	for i := range list {
 		if list[i].VC != c.VC || list[i].Group != c.Group {

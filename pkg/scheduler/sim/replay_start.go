@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/config"
 )
 
-// run starts a new scheduler, or restarts the scheduler. The new scheduler gets only the pods' annotations.
+// run starts or restarts the scheduler. The new scheduler gets only the pods' annotations.
 func (s *startStep) run(r *Stepper, line *Line) error {
 	source, err := r.source(s.Config, line)
 	if err != nil || line.Result != OK {
@@ -43,7 +43,7 @@ func (s *startStep) run(r *Stepper, line *Line) error {
 	return nil
 }
 
-// source returns the configuration for a start, or nil for the configuration of the previous start.
+// source returns the configuration for a start. nil means the configuration of the previous start.
 func (r *Stepper) source(c *document, line *Line) (*Source, error) {
 	switch {
 	case c == nil && r.core != nil:
@@ -67,7 +67,7 @@ func (r *Stepper) source(c *document, line *Line) (*Source, error) {
 	return &Source{path, data}, nil
 }
 
-// reasons joins findings and their remedies into one text.
+// reasons joins findings and their remedies.
 func reasons(fs strictyaml.Findings) string {
 	var out []string
 	for _, f := range fs {
@@ -114,7 +114,7 @@ func (r *Stepper) readd(p *replayPod, line *Line) error {
 	return nil
 }
 
-// build returns a scheduler. If the configuration is invalid, build writes the reason to the line and returns nil.
+// build returns a scheduler. If the configuration is invalid, build writes the reason to line and returns nil.
 func build(c cell.Config, line *Line) *cell.Scheduler {
 	core, err := cell.New(c)
 	if err != nil {

@@ -9,15 +9,15 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// Report is the result of a run. Times are in seconds, and shares are between 0 and 1.
+// Report is the result of a run. Times are in seconds. Shares are between 0 and 1.
 type Report struct {
 	GPUs int `json:"gpus"`
 	Jobs int `json:"jobs"`
-	// Span is the time of the last arrival, which ends the run unless it drains.
+	// Span is the time of the last arrival. Without Drain, the run ends at this time.
 	Span int `json:"spanSec"`
 	// Utilisation and AvgQueueLength are averages over the last 70 % of the span.
 	Utilisation float64 `json:"utilisation"`
-	// UsefulUtilisation excludes repeated work, and restarts.
+	// UsefulUtilisation excludes repeated work and restarts.
 	UsefulUtilisation      float64 `json:"usefulUtilisation"`
 	AvgQueueLength         float64 `json:"avgQueueLength"`
 	WaitingAtEnd           int     `json:"waitingAtEnd"`
@@ -33,14 +33,15 @@ type Report struct {
 	// Completion is set if the run continued until all jobs had finished.
 	Completion     *Completions `json:"completion,omitempty"`
 	DowngradedJobs int          `json:"downgradedJobs"`
-	// A guaranteed job waits within its quota if the virtual cluster's own cells are enough for the job and for all jobs of the virtual cluster that
-	// it can't preempt. The job then waits only because of the shape of the free cells.
+	// A guaranteed job waits within its quota if the virtual cluster owns enough cells for the job and for all its jobs that
+	// the job can't preempt. The job then waits only because of the shape of the free cells.
 	FailedAttemptsWithinQuota int `json:"failedAttemptsWithinQuota"`
 	JobsThatWaitedWithinQuota int `json:"jobsThatWaitedWithinQuota"`
-	// WaitedWithinQuotaByCode counts these jobs by the code of the scheduler's explanation when a job first waited within its quota.
+	// WaitedWithinQuotaByCode counts these jobs by code. The code is from the scheduler's explanation when a job first waited
+	// within its quota.
 	WaitedWithinQuotaByCode map[string]int `json:"waitedWithinQuotaByCode"`
 	VirtualClusters         []VCReport     `json:"virtualClusters"`
-	// Refused lists the jobs that could never start.
+	// Refused lists the jobs that can never start.
 	Refused   []Refusal `json:"refusedJobs"`
 	Decisions int       `json:"decisions"`
 	Speed     *Speed    `json:"speed,omitempty"`
@@ -70,7 +71,7 @@ type Completion struct {
 	Slowdown Spread `json:"slowdown"`
 }
 
-// Spread holds the mean and the 99th percentile of some values.
+// Spread holds the mean and the 99th percentile.
 type Spread struct {
 	Mean float64 `json:"mean"`
 	P99  float64 `json:"p99"`
@@ -87,14 +88,14 @@ func spread(values []float64) Spread {
 	return Spread{sum / float64(len(values)), percentile(values, 0.99)}
 }
 
-// Locality counts the starts of jobs in a cell of the lowest level that is large enough for the job.
+// Locality counts starts in a cell of the lowest level that is large enough for the job.
 type Locality struct {
 	All           Share `json:"all"`
 	Guaranteed    Share `json:"guaranteed"`
 	Opportunistic Share `json:"opportunistic"`
 }
 
-// Share counts starts and the optimal ones among them.
+// Share counts starts and optimal starts.
 type Share struct {
 	Starts  int     `json:"starts"`
 	Optimal int     `json:"optimal"`
@@ -113,7 +114,8 @@ func (s *Share) add(optimal bool) {
 type Size struct {
 	GPUs int `json:"gpus"`
 	Share
-	// Levels counts starts by the lowest level with a cell that contains all GPUs of the job, or by CLUSTER if no cell contains all of them.
+	// Levels counts starts by the lowest level with a cell that contains all GPUs of the job. It counts starts without such a
+	// cell under CLUSTER.
 	Levels map[string]int `json:"levels"`
 }
 
@@ -130,16 +132,15 @@ type VCReport struct {
 	JobsThatWaitedWithinQuota int   `json:"jobsThatWaitedWithinQuota"`
 }
 
-// Refusal is a job that could never start.
+// Refusal is a job that can never start.
 type Refusal struct {
 	Job    int    `json:"job"`
 	Reason string `json:"reason"`
 }
 
-// delays holds the delays of the first starts of jobs, by virtual cluster.
+// delays holds the delays of jobs until their first start, by virtual cluster.
 type delays struct{ guaranteed, opportunistic map[string][]int }
 
-// counts holds the counters of a run.
 type counts struct {
 	busy, pending     float64 // GPUs in use and waiting jobs, multiplied by seconds
 	useless           float64 // the part of busy for lost work
@@ -161,7 +162,6 @@ func newCounts() counts {
 		delays: delays{map[string][]int{}, map[string][]int{}}}
 }
 
-// started counts the start of a job by the level of its placement.
 func (c *counts) started(t *topology, j *job, at *cell.Placement) {
 	c.starts++
 	is, best := t.common(at.Pods)
@@ -180,7 +180,6 @@ func (c *counts) started(t *topology, j *job, at *cell.Placement) {
 	s.Levels[is]++
 }
 
-// delayed records how long a job waited until its first start.
 func (c *counts) delayed(j *job, seconds int) {
 	by := c.delays.guaranteed
 	if j.Priority < 0 {
@@ -189,7 +188,6 @@ func (c *counts) delayed(j *job, seconds int) {
 	by[j.VC] = append(by[j.VC], seconds)
 }
 
-// report returns the report of the run.
 func (r *run) report(c cell.Config) *Report {
 	out := &Report{GPUs: r.topology.gpus, Jobs: len(r.jobs), Span: r.last, Starts: r.count.starts, Finished: r.count.finished,
 		OptimalLocality: r.count.locality, DowngradedJobs: r.count.downgrades, FailedAttemptsWithinQuota: r.count.failedWithinQuota,
@@ -235,7 +233,7 @@ func (r *run) report(c cell.Config) *Report {
 	return out
 }
 
-// restarting returns the GPU seconds that restarts in progress have used so far, within the reported time.
+// restarting returns the GPU seconds that current restarts have used, within the reported time.
 func (r *run) restarting() float64 {
 	sum := 0.0
 	for _, j := range r.jobs {
@@ -249,8 +247,8 @@ func (r *run) restarting() float64 {
 	return sum
 }
 
-// drained returns the report of a run that continued until all jobs had finished. Utilization, queue and placements have their values from the last
-// arrival, in then.
+// drained returns the report of a run that continued until all jobs had finished. Utilization, queue and placements are from
+// then, the report at the last arrival.
 func (r *run) drained(then, out *Report) *Report {
 	out.WaitingAtEnd, out.WaitingAtEndGuaranteed = then.WaitingAtEnd, then.WaitingAtEndGuaranteed
 	for i := range out.VirtualClusters {
@@ -288,7 +286,7 @@ func (t *took) sum() Completion {
 	return Completion{Jobs: len(t.time), Queue: spread(t.queue), Time: spread(t.time), Slowdown: spread(t.slowdown)}
 }
 
-// delay summarizes delays in seconds. It sorts them.
+// delay summarizes delays in seconds. It sorts seconds.
 func delay(seconds []int) Delay {
 	if len(seconds) == 0 {
 		return Delay{}
@@ -300,7 +298,8 @@ func delay(seconds []int) Delay {
 	return Delay{sum / float64(len(seconds)), percentile(seconds, 0.5), percentile(seconds, 0.99)}
 }
 
-// percentile returns the smallest value that is at least as large as a share p of all values, or 0 without values. It sorts the values.
+// percentile returns the smallest value that is at least as large as a share p of all values. It returns 0 for no values. It
+// sorts values.
 func percentile[T cmp.Ordered](values []T, p float64) T {
 	var none T
 	if len(values) == 0 {

@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/sim/trace"
 )
 
-// Core defines the methods of the scheduler's core that a run needs. cell.Scheduler implements it.
+// Core defines the methods of the scheduler that a run needs. cell.Scheduler implements Core.
 type Core interface {
 	Schedule(pod cell.PodID, r *cell.Request, phase cell.Phase, suggested cell.Nodes) cell.Decision
 	Allocate(pod cell.PodID, r *cell.Request, at *cell.Placement, slot int) ([]cell.Downgrade, error)
@@ -25,36 +25,35 @@ type Core interface {
 	Why(r *cell.Request) cell.Explanation
 }
 
-// Options configure a run. The zero value is a run without measurement.
+// Options configures a run. The zero value is a run without measurement.
 type Options struct {
 	// Meter measures the costs of decisions. If Meter is nil, Report.Speed is nil.
 	Meter Meter
-	// Progress is called with the number of jobs that have arrived, and the number of all jobs.
+	// Progress is called with the number of arrived jobs and the number of all jobs.
 	Progress func(arrived, all int)
-	// Core replaces the scheduler's core if it isn't nil. All its nodes must be healthy.
+	// Core replaces the scheduler if it isn't nil. All its nodes must be healthy.
 	Core Core
-	// Drain means that the run continues after the last arrival until every job has finished.
+	// Drain continues the run after the last arrival until every job has finished.
 	Drain bool
-	// Checkpoint is the amount of work, in seconds, between two checkpoints of a job. A killed job continues from its last checkpoint. If Checkpoint
-	// is 0, a killed job keeps all its work.
+	// Checkpoint is the work between two checkpoints of a job, in seconds. A killed job continues from its last checkpoint. 0
+	// means that a killed job keeps all its work.
 	Checkpoint int
-	// Restart is how many seconds each start after a kill takes. The job holds its GPUs during this time, but does no work.
+	// Restart is how many seconds each start after a kill takes. During this time, the job holds its GPUs but does no work.
 	Restart int
-	// ReservationAfter is how long a guaranteed job waits before GPUs are held for it. 0 means the default of a cluster. A negative value means that
-	// GPUs are never held.
+	// ReservationAfter is how long a guaranteed job waits before GPUs are held for it. 0 means the default of a cluster. A
+	// negative value means that GPUs are never held.
 	ReservationAfter time.Duration
 	// Job is called at the end of the run with the record of each job, in order of arrival.
 	Job func(Record)
 }
 
-// Record is the history of a job. Times are seconds of the trace, or -1 for events that didn't happen.
+// Record is the history of a job. Times are in seconds of the trace. They are -1 for events that didn't happen.
 type Record struct {
 	ID, Arrival, FirstStart, Finish, Kills int
-	// LostGPUSeconds are the GPU seconds for repeated work and restarts.
+	// LostGPUSeconds is the GPU time for repeated work and restarts.
 	LostGPUSeconds int
 }
 
-// run is the state of one run.
 type run struct {
 	Options
 	topology *topology
@@ -66,16 +65,16 @@ type run struct {
 	queue queue.Queue
 	ends  ends
 	owner map[cell.PodID]*job
-	// used counts the GPUs in use by all jobs. guaranteed counts the GPUs of guaranteed jobs, by virtual cluster and priority.
+	// used counts the GPUs of all jobs. guaranteed counts the GPUs of guaranteed jobs, by virtual cluster and priority.
 	used       int
 	guaranteed map[string]map[int]int
 	// now is the virtual time in seconds. last is the time of the last arrival.
 	now, last int
 }
 
-// Run replays jobs in virtual time on a cluster whose nodes are all healthy, and returns a report. It ends at the last arrival or, with Drain, after
-// all jobs have finished. Jobs start in the order of package queue. A killed job returns to its place in the queue, and keeps the work up to its last
-// checkpoint.
+// Run replays jobs in virtual time on a cluster with healthy nodes, and returns a report. It ends at the last arrival or, with
+// Drain, after all jobs have finished. Jobs start in the order of package queue. A killed job returns to its queue position,
+// and keeps the work up to its last checkpoint.
 func Run(ctx context.Context, c cell.Config, jobs []trace.Job, o Options) (report *Report, err error) {
 	r, err := newRun(c, jobs, o)
 	if err != nil {
@@ -143,7 +142,7 @@ func newRun(c cell.Config, jobs []trace.Job, o Options) (*run, error) {
 	return r, nil
 }
 
-// take sorts the jobs by arrival. It returns an error if the cluster could never run a job.
+// take sorts the jobs by arrival. It returns an error if the cluster can never run a job.
 func (r *run) take(c cell.Config, jobs []trace.Job) error {
 	var names []string
 	policy := map[string]string{}
@@ -174,7 +173,7 @@ func (r *run) take(c cell.Config, jobs []trace.Job) error {
 	return nil
 }
 
-// arrive advances the time to a job's arrival, and tries to start the job once.
+// arrive advances the time to a job's arrival, and tries once to start the job.
 func (r *run) arrive(j *job) error {
 	for {
 		e, ok := r.ends.next(j.Arrival)
@@ -196,7 +195,7 @@ func (r *run) arrive(j *job) error {
 	return err
 }
 
-// If no job runs, drain retries jobs that are held back every askAgain seconds, as in a cluster, but at most askMost times.
+// If no job runs, drain retries held jobs every askAgain seconds, as in a cluster, but at most askMost times.
 const (
 	askAgain = 10
 	askMost  = 100_000
@@ -231,7 +230,6 @@ func (r *run) drain(ctx context.Context) error {
 	}
 }
 
-// complete ends a job and tries to start the waiting jobs.
 func (r *run) complete(j *job) error {
 	r.waste(j, j.began, j.starting)
 	if err := r.free(j); err != nil {
@@ -242,12 +240,11 @@ func (r *run) complete(j *job) error {
 	return r.pass()
 }
 
-// pass tries to start all waiting jobs, each once and in order.
+// pass tries to start each waiting job once, in order.
 func (r *run) pass() error {
 	return r.queue.Pass(int64(r.now), func(g *queue.Gang) (queue.Attempt, error) { return r.try(g.Data.(*job)) }, nil)
 }
 
-// free deletes the pods of a running job.
 func (r *run) free(j *job) error {
 	since := r.watch.now()
 	for _, p := range j.pods {
@@ -266,7 +263,7 @@ func (r *run) free(j *job) error {
 	return nil
 }
 
-// hold counts the GPUs that a job takes, or releases if gpus is negative.
+// hold adds the GPUs of a job to the counts. gpus is negative if the job releases its GPUs.
 func (r *run) hold(j *job, gpus int) {
 	r.used += gpus
 	if gpus > 0 {
@@ -279,8 +276,8 @@ func (r *run) hold(j *job, gpus int) {
 	}
 }
 
-// withinQuota reports whether a guaranteed job waits within its quota: whether the cells that the virtual cluster owns are enough for the job and for
-// the jobs of the virtual cluster that it can't preempt.
+// withinQuota reports whether a guaranteed job waits within its quota. This is the case if the virtual cluster owns enough
+// cells for the job and for all its jobs that the job can't preempt.
 func (r *run) withinQuota(j *job) bool {
 	if j.Priority < 0 {
 		return false
@@ -294,7 +291,7 @@ func (r *run) withinQuota(j *job) bool {
 	return gpus <= r.quota[j.VC]
 }
 
-// advance moves the virtual time to a later time, and updates the averages over time.
+// advance moves the virtual time to a later time, and updates the averages.
 func (r *run) advance(to int) {
 	from := max(float64(r.now), 0.3*float64(r.last))
 	if d := min(float64(to), float64(r.last)) - from; d > 0 {
@@ -304,7 +301,6 @@ func (r *run) advance(to int) {
 	r.now = to
 }
 
-// begin records the start of a job.
 func (r *run) begin(j *job, at *cell.Placement) {
 	r.queue.Remove(&j.queued)
 	j.began = r.now
@@ -320,7 +316,7 @@ func (r *run) begin(j *job, at *cell.Placement) {
 	}
 }
 
-// kill ends a job before its time. The job falls back to its last checkpoint and waits again with new pods.
+// kill ends a job early. The job returns to its last checkpoint and waits again with new pods.
 func (r *run) kill(j *job) error {
 	starting := min(j.starting, r.now-j.began)
 	worked := j.Duration - j.left + r.now - j.began - starting
@@ -341,7 +337,7 @@ func (r *run) kill(j *job) error {
 	return nil
 }
 
-// waste counts time in which a job's GPUs did work that was lost. from is the beginning of that time.
+// waste records lost work of a job. from is the beginning of the lost time.
 func (r *run) waste(j *job, from, seconds int) {
 	j.lost += seconds
 	r.count.lost += seconds * j.GPUs()
@@ -350,5 +346,5 @@ func (r *run) waste(j *job, from, seconds int) {
 	}
 }
 
-// errStuck is the error if two decisions of the scheduler contradict each other.
+// errStuck means that two decisions of the scheduler contradict each other.
 var errStuck = errors.New("the scheduler's state is inconsistent")

@@ -22,7 +22,7 @@ type counter struct {
 	pods  map[cell.PodID]*cell.Request
 	order []cell.PodID
 	log   []string
-	// lie makes the core name a pod that doesn't run as the victim of every Preempt.
+	// lie makes the core return a pod that doesn't run as the victim of every Preempt.
 	lie bool
 }
 
@@ -168,7 +168,7 @@ func TestRunReports(t *testing.T) {
 	})
 	assert.Equal(t, 8, r.GPUs)
 	assert.Equal(t, 100, r.Span)
-	// From second 30 on, all GPUs are busy, and jobs 0 and 3 wait until the end.
+	// From second 30, all GPUs are used, and jobs 0 and 3 wait until the end.
 	assert.InDelta(t, 1, r.Utilisation, 1e-9)
 	assert.InDelta(t, (70.0+60)/70, r.AvgQueueLength, 1e-9)
 	assert.Equal(t, 3, r.WaitingAtEnd)
@@ -185,7 +185,7 @@ func TestRunReports(t *testing.T) {
 	assert.Equal(t, []int{4, 2, 1, 0}, []int{b.GPUs, b.Jobs, b.WaitingAtEnd, b.PreemptedJobs})
 }
 
-// Job 1 preempts job 0 after 2,000 s, and runs for 100 s. Job 0 has 1,000 s of work left if it keeps all its work.
+// Job 1 preempts job 0 after 2,000 s, and runs for 100 s. If job 0 keeps all its work, 1,000 s of work remain.
 func TestAPreemptedJobFallsBackToItsLastCheckpoint(t *testing.T) {
 	jobs := []trace.Job{
 		{ID: 0, Arrival: 0, Duration: 3000, VC: "A", Priority: -1, Pods: 1, GPUsPerPod: 8},

@@ -13,7 +13,8 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/sim/trace"
 )
 
-// BenchmarkTrace replays generated traces. It reports how fast and how well the scheduler placed the jobs. PAICTL_TRACE_SEEDS selects other seeds.
+// BenchmarkTrace replays generated traces. It reports how fast and how well the scheduler placed the jobs. PAICTL_TRACE_SEEDS
+// selects other seeds.
 //
 //	go test ./pkg/scheduler/sim -run '^$' -bench 'Trace/512/seed7' -benchtime 1x
 func BenchmarkTrace(b *testing.B) {

@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// step is one entry of a steps file: a map with the key op and the fields of that operation.
+// step is an entry of a steps file: a map with the key op and the fields of that operation.
 type step struct {
 	line, column int
 	op           string
@@ -25,7 +25,7 @@ type operation interface {
 	run(r *Stepper, line *Line) error
 }
 
-// These are the operations with their fields.
+// Operations with their fields.
 type (
 	startStep struct {
 		Op           string    `yaml:"op"`
@@ -72,8 +72,8 @@ var operations = map[string]func() operation{
 	"inspect":              func() operation { return &inspectStep{} },
 }
 
-// DecodeNode implements strictyaml.NodeDecoder. It stores the findings in the step, so that a malformed step is reported in its turn and the other
-// steps run.
+// DecodeNode implements strictyaml.NodeDecoder. It stores the findings in the step, so that one invalid step doesn't prevent
+// the other steps.
 func (s *step) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, _ strictyaml.Path) {
 	s.line, s.column = n.Line, n.Column
 	var head struct {
@@ -88,7 +88,7 @@ func (s *step) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, _ strictyaml.Path
 	}
 }
 
-// unknown returns the error for a step without an operation, or with an operation that doesn't exist.
+// unknown returns the error for a step with a missing or unknown operation.
 func (s *step) unknown() error {
 	names := slices.Sorted(maps.Keys(operations))
 	if near := strictyaml.Nearest(s.op, names); near != "" {
@@ -97,7 +97,7 @@ func (s *step) unknown() error {
 	return fmt.Errorf("op: there is no operation %q; write one of %s", s.op, strings.Join(names, ", "))
 }
 
-// document is YAML inside a step, either as a text or as a part of the step.
+// document is YAML inside a step, either as a string or as a part of the step.
 type document struct {
 	text    string
 	line    int
@@ -119,7 +119,7 @@ func (v *document) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path strictya
 	v.text = string(bytes.TrimSpace(b))
 }
 
-// plain returns a copy of a value in which aliases are replaced with their values, because their anchors may be elsewhere in the steps. The parser
+// plain returns a copy of a value with all aliases replaced, because their anchors may be elsewhere in the steps. The parser
 // has already limited the size of the result.
 func plain(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode {
@@ -133,7 +133,7 @@ func plain(n *yaml.Node) *yaml.Node {
 	return &out
 }
 
-// nodeNames is a list of node names. nil means all nodes, as does "*" in a step.
+// nodeNames is a list of node names. nil means all nodes. "*" in a step also means all nodes.
 type nodeNames []string
 
 // DecodeNode implements strictyaml.NodeDecoder. It accepts a list of names or "*".
@@ -147,7 +147,7 @@ func (l *nodeNames) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path stricty
 	}
 }
 
-// podName is the name of a pod in a step, which is an id as text, or {namespace, name, uid}.
+// podName is the name of a pod in a step: an id as text, or {namespace, name, uid}.
 type podName struct {
 	// id identifies the pod. name is namespace/name.
 	id, name string

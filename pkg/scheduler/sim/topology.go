@@ -9,16 +9,16 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// Beyond is the name of the level of a gang whose GPUs aren't all in one cell.
+// Beyond is the level name for a gang whose GPUs aren't all in one cell.
 const Beyond = "CLUSTER"
 
-// stage is one level of a chain. Lists of stages begin with the leaf.
+// stage is a level of a chain. Lists of stages begin with the leaf.
 type stage struct {
 	name string
 	gpus int
 }
 
-// leaf is the position of a GPU: its chain, and the numbers of the cells that contain the GPU, from the leaf up.
+// leaf is the position of a GPU: its chain, and the numbers of the cells around the GPU, from the leaf up.
 type leaf struct {
 	chain string
 	cells []int32
@@ -31,13 +31,13 @@ type topology struct {
 	leaves map[string]map[int32]leaf // positions of GPUs by node and device index
 	pinned map[string]int            // GPUs by the name of the pinned cell
 	sizes  map[string]int            // GPUs by cell type
-	// cpuCells, cpuPinned and cpuSizes are the numbers of CPU cells on machines without GPUs.
+	// cpuCells, cpuPinned and cpuSizes count CPU cells on machines without GPUs.
 	cpuCells            int
 	cpuPinned, cpuSizes map[string]int
 	next                int32
 }
 
-// newTopology builds the topology of a valid configuration.
+// newTopology returns the topology of a valid configuration.
 func newTopology(c cell.Config) (*topology, error) {
 	top, err := c.Expand()
 	if err != nil {
@@ -76,7 +76,7 @@ func sizesOf(stages []stage, to map[string]int) {
 	}
 }
 
-// stagesOf returns the levels in reverse order, with the number of GPUs in a cell of each level.
+// stagesOf returns the levels in reverse order, with the number of GPUs per cell.
 func stagesOf(levels []cell.Level) []stage {
 	var out []stage
 	gpus := 1
@@ -87,7 +87,7 @@ func stagesOf(levels []cell.Level) []stage {
 	return out
 }
 
-// add gives numbers to a cell and the cells below it, and returns the cell's number of GPUs or CPU cells.
+// add numbers a cell and the cells below it, and returns the cell's number of GPUs or CPU cells.
 func (t *topology) add(x *cell.Expanded, chain, node string, above []int32, nodes map[string]bool, pinned map[string]int) int {
 	t.next++
 	path := append(append(make([]int32, 0, len(above)+1), t.next), above...)
@@ -113,10 +113,8 @@ func (t *topology) add(x *cell.Expanded, chain, node string, above []int32, node
 	return gpus
 }
 
-// owned returns the number of GPUs that a virtual cluster owns.
 func (t *topology) owned(v cell.VirtualCluster) int { return sum(v, t.sizes, t.pinned) }
 
-// ownedCPUCells returns the number of CPU cells that a virtual cluster owns.
 func (t *topology) ownedCPUCells(v cell.VirtualCluster) int { return sum(v, t.cpuSizes, t.cpuPinned) }
 
 func sum(v cell.VirtualCluster, sizes, pinned map[string]int) int {
@@ -130,7 +128,7 @@ func sum(v cell.VirtualCluster, sizes, pinned map[string]int) int {
 	return n
 }
 
-// common returns the lowest level with a cell that contains all GPUs of the pods, and the lowest level whose cells are large enough for them.
+// common returns the lowest level with a cell that contains all GPUs of the pods, and the lowest level with large enough cells.
 func (t *topology) common(pods []cell.PodPlacement) (is, best string) {
 	var first leaf
 	at, gpus := 0, 0
@@ -164,5 +162,5 @@ func (t *topology) common(pods []cell.PodPlacement) (is, best string) {
 	return is, best
 }
 
-// lastType returns the type of a virtual cell. It is the last component of the path.
+// lastType returns the type of a virtual cell, which is the last component of the path.
 func lastType(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }

@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/queue"
 )
 
-// try requests a place for a job. If the core finds a place, try kills the jobs that hold its cells and starts the job.
+// try requests a place for a job. If a place is found, try kills the jobs on its cells and starts the job.
 func (r *run) try(j *job) (queue.Attempt, error) {
 	d, err := r.decide(j, 0, cell.Filtering)
 	if err != nil {
@@ -44,7 +44,7 @@ func (r *run) try(j *job) (queue.Attempt, error) {
 	return queue.Unfit, fmt.Errorf("%w: job %d: %s after all victims are gone", errStuck, j.ID, d.Result)
 }
 
-// preempt reserves the cells that a job requests, and kills jobs until none of them holds these cells. It returns the last decision.
+// preempt reserves cells for a job, and kills the jobs on these cells. It returns the last decision.
 func (r *run) preempt(j *job) (cell.Decision, error) {
 	d, err := r.decide(j, 0, cell.Preempting)
 	if err != nil {
@@ -68,13 +68,13 @@ func (r *run) preempt(j *job) (cell.Decision, error) {
 		}
 	}
 	if d.Result == cell.Bind {
-		// The core found a place during the reservation, but pods are bound only in the filter phase.
+		// The reservation found a free place, but pods are bound only in the filter phase.
 		return r.decide(j, 0, cell.Filtering)
 	}
 	return d, nil
 }
 
-// owners returns the jobs of the victims, in order of id.
+// owners returns the jobs of the victims, sorted by id.
 func (r *run) owners(j *job, victims []cell.Victim) ([]*job, error) {
 	var out []*job
 	for _, v := range victims {
@@ -93,8 +93,8 @@ func (r *run) owners(j *job, victims []cell.Victim) ([]*job, error) {
 	return out, nil
 }
 
-// decide makes one decision, as the scheduler does under its lock. It requests a decision from the core, and takes the place if the core binds in the
-// filter phase.
+// decide makes one decision, as the scheduler does under its lock. If the decision in the filter phase is Bind, decide takes
+// the place.
 func (r *run) decide(j *job, i int, phase cell.Phase) (cell.Decision, error) {
 	pod := j.pods[i]
 	since := r.watch.now()
@@ -117,7 +117,7 @@ func (r *run) decide(j *job, i int, phase cell.Phase) (cell.Decision, error) {
 	return d, nil
 }
 
-// wait counts an attempt that didn't start the job, if the job waits within its quota.
+// wait counts an unsuccessful attempt if the job waits within its quota.
 func (r *run) wait(j *job) {
 	if !r.withinQuota(j) {
 		return

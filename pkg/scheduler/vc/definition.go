@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// Definition is the definition of a virtual cluster in the section scheduler.
+// Definition is a virtual cluster in the section scheduler.
 type Definition struct {
 	VirtualCells []Cells  `yaml:"virtualCells,omitempty" json:"virtualCells,omitempty"`
 	PinnedCells  []Pinned `yaml:"pinnedCells,omitempty" json:"pinnedCells,omitempty"`
@@ -25,12 +25,12 @@ type Cells struct {
 	CellNumber int    `yaml:"cellNumber" json:"cellNumber"`
 }
 
-// Pinned identifies one physical cell by its name.
+// Pinned identifies a physical cell by name.
 type Pinned struct {
 	ID string `yaml:"pinnedCellId" json:"pinnedCellId"`
 }
 
-// Quota limits the GPUs of guaranteed priority that each user or group of users holds. 0 means unlimited.
+// Quota limits the guaranteed GPUs of each user or group. 0 means unlimited.
 type Quota struct {
 	PerUser  int            `yaml:"perUser,omitempty" json:"perUser,omitempty"`
 	PerGroup int            `yaml:"perGroup,omitempty" json:"perGroup,omitempty"`
@@ -38,7 +38,7 @@ type Quota struct {
 	Groups   map[string]int `yaml:"groups,omitempty" json:"groups,omitempty"`
 }
 
-// IsZero reports whether the quota limits nothing.
+// IsZero reports whether the quota has no limits.
 func (q Quota) IsZero() bool {
 	return q.PerUser == 0 && q.PerGroup == 0 && len(q.Users) == 0 && len(q.Groups) == 0
 }
@@ -54,7 +54,7 @@ func (d *Definition) Cells(cellType string) int {
 	return n
 }
 
-// SetCells sets the number of cells of a type in the virtual cluster. 0 removes the type. The order of the types stays the same.
+// SetCells sets the number of cells of a type. 0 removes the type. The order of the types stays the same.
 func (d *Definition) SetCells(cellType string, n int) {
 	at := slices.IndexFunc(d.VirtualCells, func(c Cells) bool { return sameType(c.CellType, cellType) })
 	if at < 0 {
@@ -80,8 +80,8 @@ type section struct {
 	} `yaml:"scheduler"`
 }
 
-// Read returns the virtual clusters that services-configuration.yaml defines, by name. The map is empty if the file defines none, so that a virtual
-// cluster called default owns everything.
+// Read returns the virtual clusters in services-configuration.yaml, by name. If the file contains no virtual clusters, the map
+// is empty, and a virtual cluster called default owns all cells.
 func Read(text []byte) (map[string]Definition, error) {
 	var s section
 	if err := yaml.Unmarshal(text, &s); err != nil {
@@ -90,8 +90,8 @@ func Read(text []byte) (map[string]Definition, error) {
 	return s.Scheduler.VirtualClusters, nil
 }
 
-// ParseFile reads a file with the definition of one virtual cluster, or with several definitions below the key virtualClusters. The key of a single
-// definition is "".
+// ParseFile reads a file with the definition of one virtual cluster, or with several definitions under the key virtualClusters.
+// The name of a single definition is "".
 func ParseFile(file string, data []byte) (map[string]Definition, error) {
 	doc, found := strictyaml.Parse(file, data)
 	if err := found.Err(); err != nil {
@@ -113,7 +113,7 @@ func ParseFile(file string, data []byte) (map[string]Definition, error) {
 	return map[string]Definition{"": one}, nil
 }
 
-// String returns the cells in a readable form, such as "2 x 8x-a100, 1 x rack".
+// String describes the cells, for example "2 x 8x-a100, 1 x rack".
 func (d *Definition) String() string {
 	var parts []string
 	for _, c := range d.VirtualCells {

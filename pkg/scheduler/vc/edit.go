@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// These keys lead to the virtual clusters in services-configuration.yaml.
+// Keys of the virtual clusters in services-configuration.yaml.
 const (
 	keyScheduler       = "scheduler"
 	keyVirtualClusters = "virtualClusters"
@@ -23,11 +23,11 @@ const (
 
 const remedyEdit = "get the files with: paictl config pull -o DIR; edit services-configuration.yaml there; then: paictl config push -p DIR, and: paictl service start -n scheduler"
 
-// Edit returns the text of services-configuration.yaml with changed virtual clusters. A nil definition removes the virtual cluster. Edit rewrites
-// only the lines of virtual clusters that change; all other bytes stay the same. It parses its result to verify that it contains the requested
-// changes.
+// Edit returns the text of services-configuration.yaml with changed virtual clusters. A nil definition removes the virtual
+// cluster. Edit rewrites only the lines of changed virtual clusters. All other bytes stay the same. Edit parses its result to
+// check that it contains the requested changes.
 func Edit(text []byte, changes map[string]*Definition) ([]byte, error) {
-	// This also rejects a text that would keep the parser below busy for hours.
+	// This also rejects a text that would take the parser below hours.
 	if _, found := strictyaml.Parse("services-configuration.yaml", text); found.Err() != nil {
 		return nil, hint.Wrap(found.Err(), remedyEdit)
 	}
@@ -78,7 +78,7 @@ func editOne(text []byte, name string, d *Definition) ([]byte, error) {
 	return l.replace(l.owner(root, top, all), with(valueOf(all), name, value), root, top, all)
 }
 
-// verify parses both texts. They must be equal except for the virtual cluster with the name, which must equal d in the new text.
+// verify parses both texts. They must be equal except for the named virtual cluster, which must equal d in the new text.
 func verify(before, after []byte, name string, d *Definition) error {
 	var was, is map[string]any
 	if err := yaml.Unmarshal(before, &was); err != nil {
@@ -107,7 +107,7 @@ func same(a, b Definition) bool {
 	return err1 == nil && err2 == nil && bytes.Equal(x, y)
 }
 
-// without returns a file without one virtual cluster. It also removes sections that are then empty.
+// without returns a file without one virtual cluster. It also removes sections that become empty.
 func without(file map[string]any, name string) map[string]any {
 	out := maps.Clone(file)
 	section, ok := out[keyScheduler].(map[string]any)
@@ -151,7 +151,6 @@ func rootOf(text []byte) (root *yaml.Node, err error) {
 	return top.Content[0], nil
 }
 
-// entry is a key with its value.
 type entry struct{ key, value *yaml.Node }
 
 func child(n *yaml.Node, key string) *entry {
@@ -182,8 +181,8 @@ func block(n *yaml.Node) bool {
 	return n.Kind == yaml.MappingNode && n.Style&yaml.FlowStyle == 0
 }
 
-// node returns a YAML node with the definition. If the file has a node for the virtual cluster, have, node writes the definition into it, so that
-// comments and style stay.
+// node returns a YAML node with the definition. have is the file's node for the virtual cluster, or nil. If have isn't nil,
+// node updates have, which keeps comments and style.
 func (d *Definition) node(have *yaml.Node) (*yaml.Node, error) {
 	fresh, err := strictyaml.Node(d)
 	if err != nil {
@@ -197,7 +196,6 @@ func (d *Definition) node(have *yaml.Node) (*yaml.Node, error) {
 	return have, nil
 }
 
-// flowItems formats each item of a list of cells on one line.
 func flowItems(n *yaml.Node) {
 	for _, key := range []string{"virtualCells", "pinnedCells"} {
 		if e := child(n, key); e != nil {
@@ -208,7 +206,7 @@ func flowItems(n *yaml.Node) {
 	}
 }
 
-// overlay makes have equal to want, but keeps the parts of have that are already equal.
+// overlay makes have equal to want, but keeps the equal parts of have.
 func overlay(have, want *yaml.Node) {
 	if have.Kind != want.Kind || have.Kind == yaml.AliasNode {
 		comment := have.LineComment
@@ -240,7 +238,7 @@ func overlay(have, want *yaml.Node) {
 	}
 }
 
-// overlayList does the same as overlay for a list. It matches the items by their first key, which is the type or the name of a cell.
+// overlayList works like overlay for a list. It matches items by their first key, which is the type or the name of a cell.
 func overlayList(have, want *yaml.Node) {
 	var out []*yaml.Node
 	for _, item := range want.Content {
@@ -267,7 +265,7 @@ func identity(n *yaml.Node) string {
 	return n.Value
 }
 
-// with returns a map of virtual clusters in which one virtual cluster is added or replaced.
+// with returns a copy of a map of virtual clusters with one virtual cluster added or replaced.
 func with(all *yaml.Node, name string, value *yaml.Node) *yaml.Node {
 	if all == nil || all.Kind != yaml.MappingNode {
 		all = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}

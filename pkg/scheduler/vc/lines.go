@@ -12,8 +12,8 @@ import (
 // lines holds the lines of a file, each with its line break.
 type lines struct{ all []string }
 
-// span returns the first and the last line of an entry in a block map, counted from 0. Lines that are indented more than the entry's key belong to
-// the entry. Comments above the key don't belong to the entry.
+// span returns the first and the last line of an entry in a block map, counted from 0. Lines with more indentation than the
+// entry's key belong to the entry. Comments above the key don't belong to the entry.
 func (l *lines) span(e *entry) (first, last int) {
 	first = e.key.Line - 1
 	last = first
@@ -32,7 +32,7 @@ func (l *lines) span(e *entry) (first, last int) {
 
 func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
-// comments returns the first of the comment lines directly above an entry, or the entry's own line if no comment is directly above it.
+// comments returns the first comment line directly above an entry. Without such a comment, it returns the entry's own line.
 func (l *lines) comments(e *entry) int {
 	first := e.key.Line - 1
 	for first > 0 && strings.HasPrefix(strings.TrimSpace(l.all[first-1]), "#") && indentOf(l.all[first-1]) == e.key.Column-1 {
@@ -43,14 +43,13 @@ func (l *lines) comments(e *entry) int {
 
 func (l *lines) bytes() []byte { return []byte(strings.Join(l.all, "")) }
 
-// remove removes an entry, with the comments above it.
+// remove removes an entry and the comments above the entry.
 func (l *lines) remove(e *entry) []byte {
 	_, last := l.span(e)
 	l.all = slices.Delete(l.all, l.comments(e), last+1)
 	return l.bytes()
 }
 
-// write replaces the value of an entry.
 func (l *lines) write(e *entry, value *yaml.Node) ([]byte, error) {
 	first, last := l.span(e)
 	text, err := l.encode(e.key, value, e.key.Column-1)
@@ -61,7 +60,7 @@ func (l *lines) write(e *entry, value *yaml.Node) ([]byte, error) {
 	return l.bytes(), nil
 }
 
-// insertAfter adds an entry after the entry e of the same block map.
+// insertAfter adds an entry after the entry e in the same block map.
 func (l *lines) insertAfter(e *entry, name string, value *yaml.Node) ([]byte, error) {
 	_, last := l.span(e)
 	key := &yaml.Node{}
@@ -75,15 +74,15 @@ func (l *lines) insertAfter(e *entry, name string, value *yaml.Node) ([]byte, er
 	return l.bytes(), nil
 }
 
-// endLine adds a missing line break to line i, unless the line is empty. Only the file's last line can miss its line break.
+// endLine adds a missing line break to line i, unless the line is empty. Only the file's last line can have no line break.
 func (l *lines) endLine(i int) {
 	if l.all[i] != "" && !strings.HasSuffix(l.all[i], "\n") {
 		l.all[i] += "\n"
 	}
 }
 
-// owner returns the deepest entry in block style that contains all virtual clusters. If the virtual clusters are on one line, or missing, this entry
-// has to be rewritten.
+// owner returns the deepest entry in block style that contains all virtual clusters. If the virtual clusters are missing or on
+// one line, this entry must be rewritten.
 func (l *lines) owner(root *yaml.Node, top, all *entry) *entry {
 	switch {
 	case !block(root):
@@ -94,7 +93,7 @@ func (l *lines) owner(root *yaml.Node, top, all *entry) *entry {
 	return top
 }
 
-// replace rewrites all virtual clusters in the entry that contains them. If the file has no such entry yet, replace adds an entry at the end.
+// replace rewrites all virtual clusters in their owner. If the file has no owner, replace adds an entry at the end.
 func (l *lines) replace(owner *entry, virtualClusters, root *yaml.Node, top, all *entry) ([]byte, error) {
 	pair := func(key string, value *yaml.Node) *yaml.Node {
 		k := &yaml.Node{}
@@ -121,7 +120,6 @@ func (l *lines) replace(owner *entry, virtualClusters, root *yaml.Node, top, all
 	return l.write(top, with(top.value, keyVirtualClusters, virtualClusters))
 }
 
-// encode returns the lines of an entry with an indentation.
 func (l *lines) encode(key, value *yaml.Node, indent int) ([]string, error) {
 	k := *key
 	k.HeadComment, k.FootComment = "", "" // the file keeps the lines of these comments

@@ -11,35 +11,35 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// DefaultName is the name of the virtual cluster that owns everything as long as none is defined.
+// DefaultName is the name of the virtual cluster that owns all cells if no virtual cluster is defined.
 const DefaultName = "default"
 
-// Request is a change of one virtual cluster. Settings that the request doesn't contain stay the same.
+// Request changes one virtual cluster. Missing settings stay the same.
 type Request struct {
 	Name string `json:"name"`
 	// Cells are the new numbers of cells by type. 0 removes the type.
 	Cells []Cells `json:"cells,omitempty"`
-	// Pin and Unpin are the names of pinned cells to add and to remove.
+	// Pin lists pinned cells to add. Unpin lists pinned cells to remove.
 	Pin   []string `json:"pin,omitempty"`
 	Unpin []string `json:"unpin,omitempty"`
-	// PerUser and PerGroup are quotas. nil doesn't change the quota.
+	// PerUser and PerGroup are quotas. nil doesn't change a quota.
 	PerUser  *int `json:"perUser,omitempty"`
 	PerGroup *int `json:"perGroup,omitempty"`
-	// Users and Groups are quotas by name. nil removes the quota, so that PerUser or PerGroup applies again.
+	// Users and Groups are quotas by name. nil removes a quota, so that PerUser or PerGroup applies again.
 	Users  map[string]*int `json:"users,omitempty"`
 	Groups map[string]*int `json:"groups,omitempty"`
 	// Policy is one of the names in cell.Policies. "" doesn't change the policy.
 	Policy string `json:"policy,omitempty"`
 	// Define replaces the whole definition before the other changes are applied.
 	Define *Definition `json:"define,omitempty"`
-	// TakeFrom is the name of another virtual cluster that loses the added cells.
+	// TakeFrom is the virtual cluster that loses the added cells.
 	TakeFrom string `json:"takeFrom,omitempty"`
 	// Delete removes the virtual cluster.
 	Delete bool `json:"delete,omitempty"`
 }
 
-// FromDefault sets TakeFrom to the virtual cluster that owns everything. It does so only if no virtual cluster is defined yet, and if no request is
-// for default or sets TakeFrom.
+// FromDefault sets TakeFrom to the virtual cluster that owns all cells. It does so only if no virtual cluster is defined, and
+// no request is for default or sets TakeFrom.
 func FromDefault(requests []Request, have map[string]Definition) {
 	if len(have) > 0 || slices.ContainsFunc(requests, func(r Request) bool { return r.Name == DefaultName || r.TakeFrom != "" }) {
 		return
@@ -49,8 +49,9 @@ func FromDefault(requests []Request, have map[string]Definition) {
 	}
 }
 
-// Changes applies a request to the existing definitions, and returns the changed definitions. effective is the whole configuration in effect. If no
-// virtual cluster is defined, effective contains a virtual cluster called default, and its definition becomes one of the changed definitions.
+// Changes applies a request to the existing definitions, and returns the changed definitions. effective is the effective
+// configuration. If no virtual cluster is defined, effective contains the virtual cluster default, and the changed definitions
+// include default.
 func (r *Request) Changes(have map[string]Definition, effective cell.Config) (map[string]*Definition, error) {
 	out := map[string]*Definition{}
 	h := hardwareOf(effective)
@@ -145,8 +146,8 @@ func named(have map[string]int, change map[string]*int) map[string]int {
 	return out
 }
 
-// give moves cells between this virtual cluster and the virtual cluster TakeFrom. TakeFrom loses the cells that this virtual cluster gets, and gets
-// the cells that this one loses.
+// give moves cells between this virtual cluster and TakeFrom. TakeFrom loses the cells that this virtual cluster gets, and gets
+// the cells that this virtual cluster loses.
 func (r *Request) give(h *hardware, was, is Definition, have map[string]Definition, out map[string]*Definition) error {
 	if r.TakeFrom == "" {
 		return nil

@@ -78,7 +78,7 @@ func TestARequestThatCantBeMetSaysWhy(t *testing.T) {
 	assert.Equal(t, `did you mean "vision"?`, hint.Of(err))
 }
 
-// Without definitions, the default virtual cluster owns everything. The first change must not take all its cells.
+// Without definitions, the default virtual cluster owns all cells. The first change must not take all its cells.
 func TestTheFirstVirtualClusterTakesItsCellsFromTheDefaultOne(t *testing.T) {
 	effective := cell.Config{VirtualClusters: []cell.VirtualCluster{{Name: DefaultName, Cells: []cell.Virtual{{Type: "x", Count: 4}}, Quota: cell.Quota{PerUser: 2}}}}
 	requests := []Request{{Name: "a", Cells: []Cells{{"x", 1}}}, {Name: "b", Cells: []Cells{{"x", 2}}}}

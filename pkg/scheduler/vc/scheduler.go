@@ -26,22 +26,23 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// service is the name of the scheduler's Service in kube.SystemNamespace, with the name of the API's port.
+// service is the scheduler's Service in kube.SystemNamespace with the name of the API's port.
 const service = "scheduler:http"
 
-// answerTimeout limits the time of one request. While the scheduler rebuilds its state, it doesn't respond for a second or two.
+// answerTimeout is the timeout of one request. While the scheduler rebuilds its state, it doesn't respond for one or two
+// seconds.
 const answerTimeout = 15 * time.Second
 
-// ErrNotRunning is the error if no scheduler responds, because no scheduler was started, or because none is the leader yet.
+// ErrNotRunning means that no scheduler responds. Either no scheduler was started, or no scheduler is the leader yet.
 var ErrNotRunning = errors.New("the scheduler doesn't answer")
 
-// ErrNotInstalled is a kind of ErrNotRunning, for a cluster without a scheduler.
+// ErrNotInstalled wraps ErrNotRunning for a cluster without a scheduler.
 var ErrNotInstalled = fmt.Errorf("%w: it isn't installed", ErrNotRunning)
 
-// Scheduler sends requests to the running scheduler of a cluster, through the cluster's API.
+// Scheduler is a client of a cluster's scheduler. By default, it connects through the Kubernetes API server.
 type Scheduler struct {
 	client kubernetes.Interface
-	// at is the address for requests that don't use the API server. If at is nil, requests use the API server's proxy.
+	// at is the scheduler's address. If at is nil, requests use the API server's proxy.
 	at *url.URL
 
 	mu    sync.Mutex
@@ -49,11 +50,11 @@ type Scheduler struct {
 	token string
 }
 
-// NewScheduler returns a Scheduler that connects through the API server. It doesn't send a request yet.
+// NewScheduler returns a Scheduler that connects through the API server. It sends no requests.
 func NewScheduler(client kubernetes.Interface) *Scheduler { return &Scheduler{client: client} }
 
-// NewSchedulerAt returns a Scheduler that connects to a URL, such as the URL of the scheduler's Service inside the cluster. If at is "", the
-// Scheduler connects through the API server.
+// NewSchedulerAt returns a Scheduler that connects to a URL, such as the URL of the scheduler's Service inside the cluster. If
+// at is "", the Scheduler connects through the API server.
 func NewSchedulerAt(client kubernetes.Interface, at string) (*Scheduler, error) {
 	s := NewScheduler(client)
 	if at == "" {
@@ -66,10 +67,9 @@ func NewSchedulerAt(client kubernetes.Interface, at string) (*Scheduler, error) 
 	return s, nil
 }
 
-// inside is the client for requests to the Service. It ignores the proxies of the environment, because only pods can reach the Service.
+// inside is the client for requests to the Service. It uses no proxy, because only pods can reach the Service.
 var inside = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute}}
 
-// request returns a new request to the scheduler.
 func (s *Scheduler) request(method, path string) *rest.Request {
 	if s.at != nil {
 		return kube.Direct(s.at, inside, method, path)
@@ -77,9 +77,9 @@ func (s *Scheduler) request(method, path string) *rest.Request {
 	return s.client.CoreV1().RESTClient().Verb(method).Namespace(kube.SystemNamespace).Resource("services").Name(service).SubResource("proxy").Suffix(path)
 }
 
-// known returns the token for the scheduler's API. It returns "" if the token can't be read, and the scheduler then rejects the request. A scheduler
-// of an earlier version has no token and doesn't need one. refused is a token that the scheduler rejected, or "". known reads the token again if it
-// is refused, because the token may have changed.
+// known returns the token for the scheduler's API. It returns "" if the token can't be read, and the scheduler then rejects the
+// request. Schedulers of earlier versions need no token. refused is a token that the scheduler rejected, or "". If the cached
+// token is refused, known reads the token again, because the token may have changed.
 func (s *Scheduler) known(ctx context.Context, refused string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +93,7 @@ func (s *Scheduler) known(ctx context.Context, refused string) string {
 	return s.token
 }
 
-// readAgain is the time after a read of the token during which a rejected token doesn't cause another read.
+// readAgain is the minimum time between two reads of a rejected token.
 const readAgain = 5 * time.Second
 
 // VirtualClusters returns the resources and usage of all virtual clusters.
@@ -102,8 +102,8 @@ func (s *Scheduler) VirtualClusters(ctx context.Context) (*api.VirtualClusters, 
 	return out, s.ask(ctx, s.request(http.MethodGet, api.PathVirtualClusters), "", out)
 }
 
-// Queue returns the waiting gangs that q selects. A scheduler of an earlier version supports neither prefixes nor a limit and returns all gangs, so
-// Queue removes the gangs that q doesn't select.
+// Queue returns the waiting gangs that q selects. Schedulers of earlier versions ignore prefixes and the limit, so Queue also
+// filters the response.
 func (s *Scheduler) Queue(ctx context.Context, q api.QueueQuery) (*api.Queue, error) {
 	r := s.request(http.MethodGet, api.PathQueue)
 	for _, prefix := range q.Prefixes {
@@ -124,19 +124,19 @@ func (s *Scheduler) Queue(ctx context.Context, q api.QueueQuery) (*api.Queue, er
 	return out, nil
 }
 
-// Why returns the state of a gang in a virtual cluster, and the reason why the gang waits.
+// Why returns the state of a gang, and the reason why the gang waits.
 func (s *Scheduler) Why(ctx context.Context, vc, group string) (*api.Why, error) {
 	out := &api.Why{}
 	return out, s.ask(ctx, s.request(http.MethodGet, api.PathWhy+group), vc, out)
 }
 
-// Nodes returns the GPUs of each machine, and the use of these GPUs.
+// Nodes returns the GPUs of each machine and their use.
 func (s *Scheduler) Nodes(ctx context.Context) (*api.Nodes, error) {
 	out := &api.Nodes{}
 	return out, s.ask(ctx, s.request(http.MethodGet, api.PathNodes), "", out)
 }
 
-// Outlook predicts the result if pods were created now. It changes nothing.
+// Outlook predicts whether pods would start if they were created now. It changes nothing.
 func (s *Scheduler) Outlook(ctx context.Context, q *api.OutlookQuery) (*api.Outlook, error) {
 	body, err := json.Marshal(q)
 	if err != nil {
@@ -146,7 +146,7 @@ func (s *Scheduler) Outlook(ctx context.Context, q *api.OutlookQuery) (*api.Outl
 	return out, s.ask(ctx, s.request(http.MethodPost, api.PathOutlook).Body(body).SetHeader("Content-Type", "application/json"), "", out)
 }
 
-// Validate returns the effects that a configuration would have. It changes nothing.
+// Validate returns the effects of a configuration. It changes nothing.
 func (s *Scheduler) Validate(ctx context.Context, configuration []byte) (*api.Validation, error) {
 	out := &api.Validation{}
 	return out, s.ask(ctx, s.request(http.MethodPost, api.PathValidate).Body(configuration).SetHeader("Content-Type", "application/yaml"), "", out)
@@ -200,7 +200,7 @@ func (s *Scheduler) ask(ctx context.Context, r *rest.Request, vc string, out any
 	return nil
 }
 
-// closedError is the error for a request that the scheduler rejected because its token was missing or wrong.
+// closedError means that the scheduler rejected a request because its token was missing or wrong.
 type closedError struct {
 	text string
 	err  error
@@ -219,8 +219,8 @@ func said(body []byte) string {
 	return strings.TrimPrefix(text, "hivedscheduler: Platform Error: ")
 }
 
-// Await waits until the scheduler uses changes of virtual clusters, and returns the result of ask. It ignores the errors of ask until ctx ends.
-// problem is the scheduler's problem with the configuration before the change.
+// Await waits until the scheduler uses changes of virtual clusters, and returns the result of ask. It retries after errors of
+// ask until ctx ends. problem is the scheduler's problem with the configuration before the change.
 func Await(ctx context.Context, ask func(context.Context) (*api.VirtualClusters, error), changes []api.ChangedVirtualCluster, problem string, every time.Duration) (*api.VirtualClusters, error) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -242,7 +242,7 @@ func Await(ctx context.Context, ask func(context.Context) (*api.VirtualClusters,
 	}
 }
 
-// made reports whether the virtual clusters have the state that the changes lead to.
+// made reports whether the virtual clusters are in the state after the changes.
 func made(changes []api.ChangedVirtualCluster, now []api.VirtualCluster) bool {
 	for i := range changes {
 		c := &changes[i]
@@ -254,7 +254,7 @@ func made(changes []api.ChangedVirtualCluster, now []api.VirtualCluster) bool {
 	return true
 }
 
-// Configured returns the virtual clusters of a configuration as the scheduler would report them without any gangs.
+// Configured returns the virtual clusters of a configuration as the scheduler reports them without any gangs.
 func Configured(c cell.Config) []api.VirtualCluster {
 	out := api.Owners(c)
 	core, err := cell.New(c)

@@ -22,7 +22,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// answering returns a Scheduler whose requests reach the handler answer through an API server.
+// answering returns a Scheduler whose requests go to the handler answer through an API server.
 func answering(t *testing.T, answer http.HandlerFunc) *Scheduler {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -167,7 +167,6 @@ func configuration(n int) cell.Config {
 	return cell.Config{VirtualClusters: []cell.VirtualCluster{{Name: "a", Cells: []cell.Virtual{{Type: "x", Count: n}}, Quota: cell.Quota{PerUser: 2}}}}
 }
 
-// changed returns the change of configuration(1) to configuration(2).
 func changed() []api.ChangedVirtualCluster {
 	return []api.ChangedVirtualCluster{{Name: "a", Before: &Configured(configuration(1))[0], After: &Configured(configuration(2))[0]}, {Name: "gone", Before: &api.VirtualCluster{}}}
 }

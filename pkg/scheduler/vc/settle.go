@@ -11,9 +11,10 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// Settle returns the virtual clusters that must change when the hardware changes. They lose cells if too few cells are left. Their cells of a rack
-// whose number of machines has changed get the rack's new type. Settle takes cells from takeFrom, from the only virtual cluster that owns such cells,
-// or from the virtual cluster called default. If several others own such cells, the error names them, unless the choice doesn't matter.
+// Settle returns the virtual clusters that must change when the hardware changes. They lose cells if too few cells remain. If
+// the number of machines in a rack changes, their cells of this rack get the rack's new type. Settle takes cells from takeFrom,
+// from the only virtual cluster with such cells, or from the virtual cluster default. If several other virtual clusters have
+// such cells, the error lists them, unless the choice doesn't matter.
 func Settle(have map[string]Definition, before, after cell.Config, takeFrom string, anyone bool) (map[string]*Definition, error) {
 	if _, there := have[takeFrom]; takeFrom != "" && !there {
 		return nil, unknown(takeFrom, have)
@@ -50,13 +51,13 @@ type settlement struct {
 	anyone   bool
 }
 
-// move is a cell at the top that has another type in the new configuration.
+// move is a top cell with a different type in the new configuration.
 type move struct {
 	to   []string // the chain of the new type
 	room int      // the leaves of the old cell that no virtual cluster has moved to the new type yet
 }
 
-// tops returns the number of cells at the top by type.
+// tops returns the number of top cells by type.
 func tops(c cell.Config) map[string]int {
 	out := map[string]int{}
 	for _, p := range c.Physical {
@@ -65,7 +66,7 @@ func tops(c cell.Config) map[string]int {
 	return out
 }
 
-// renamed returns a move for each cell at the top that had the type top and now has another type.
+// renamed returns a move for each top cell that had the type top and now has a different type.
 func (s *settlement) renamed(before, after cell.Config, top string) (out []move) {
 	from, _ := s.was.find(top)
 	for _, p := range before.Physical {
@@ -83,7 +84,7 @@ func (s *settlement) renamed(before, after cell.Config, top string) (out []move)
 	return out
 }
 
-// leaves returns the number of leaves in a cell at a level of a chain.
+// leaves returns the number of leaves per cell at a level of a chain.
 func (h *hardware) leaves(chain []string, level int) int {
 	n := 1
 	for _, name := range chain[level : len(chain)-1] {
@@ -92,8 +93,8 @@ func (h *hardware) leaves(chain []string, level int) int {
 	return n
 }
 
-// fit takes cells of a chain from virtual clusters until their remaining cells fit into the given number of cells at the top of the chain. Instead of
-// a taken cell, the virtual cluster gets a cell of the new type if a move has room for it.
+// fit takes cells of a chain from virtual clusters until their remaining cells fit into the given number of top cells. If a
+// move has room, the virtual cluster gets a cell of the new type instead.
 func (s *settlement) fit(h *hardware, chain []string, top int, moved []move) error {
 	for {
 		level, short := s.short(h, chain, top)
@@ -122,7 +123,8 @@ func (s *settlement) fit(h *hardware, chain []string, top int, moved []move) err
 	}
 }
 
-// short returns the highest level of a chain at which virtual clusters own more cells than exist, and the number of excess cells.
+// short returns the highest level of a chain at which virtual clusters own more cells than exist, and the number of excess
+// cells.
 func (s *settlement) short(h *hardware, chain []string, free int) (level, n int) {
 	for level := range chain {
 		for _, d := range s.owned {
@@ -136,7 +138,8 @@ func (s *settlement) short(h *hardware, chain []string, free int) (level, n int)
 	return 0, 0
 }
 
-// giver chooses the virtual cluster that loses a cell. The choice doesn't matter if all virtual clusters lose all cells, or if none loses any.
+// giver chooses the virtual cluster that loses a cell. The choice doesn't matter if all virtual clusters lose all cells, or if
+// no virtual cluster loses a cell.
 func (s *settlement) giver(h *hardware, cellType string, anyone bool) (string, error) {
 	var owners, shares []string
 	for _, name := range slices.Sorted(maps.Keys(s.owned)) {
@@ -157,8 +160,8 @@ func (s *settlement) giver(h *hardware, cellType string, anyone bool) (string, e
 	return "", &OwnersError{CellType: cellType, Owners: owners, shares: shares}
 }
 
-// OwnersError is the error if one of several virtual clusters has to lose cells. Callers add a remedy that explains how to choose the virtual
-// cluster.
+// OwnersError means that one of several virtual clusters must lose cells. Callers add a remedy that explains how to choose the
+// virtual cluster.
 type OwnersError struct {
 	CellType string
 	Owners   []string
@@ -170,7 +173,7 @@ func (e *OwnersError) Error() string { return strings.Join(e.shares, " and ") + 
 
 func counted(n int, cellType string) string { return fmt.Sprintf("%d x %s", n, cellType) }
 
-// Difference describes changes of virtual clusters for users, such as "vision: 2 x a, formerly 3 x a".
+// Difference describes changes of virtual clusters, for example "vision: 2 x a, formerly 3 x a".
 func Difference(have map[string]Definition, changes map[string]*Definition) (out []string) {
 	for _, name := range slices.SortedFunc(maps.Keys(changes), cmp.Compare) {
 		was := have[name]

@@ -16,7 +16,8 @@ import (
 	schedulerconfig "github.com/openpai/paictl/pkg/scheduler/config"
 )
 
-// machines returns a layout of machines from names in the form "NAME" or "NAME@RACK". They have 4 GPUs each, or only CPUs if the name begins with c.
+// machines returns a layout of machines from names in the form "NAME" or "NAME@RACK". They have 4 GPUs each, or only CPUs if
+// the name begins with c.
 func machines(names ...string) layout.Layout {
 	l := layout.Layout{MachineSKU: map[string]layout.SKU{
 		"a": {Mem: "64Gi", CPU: layout.CPU{VCore: 16}, GPU: &layout.GPU{Type: "a100", Count: 4}},
@@ -36,7 +37,6 @@ func machines(names ...string) layout.Layout {
 	return l
 }
 
-// divided returns the scheduler's configuration of a layout with these virtual clusters.
 func divided(t *testing.T, l layout.Layout, owned map[string]Definition) (cell.Config, error) {
 	t.Helper()
 	changes := map[string]*Definition{}

@@ -7,13 +7,14 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// hardware holds the nesting of cells: for each type at the top, the chain of types down to the GPU.
+// hardware holds the nesting of cells: for each top type, the chain of types down to the GPU.
 type hardware struct {
 	chains   [][]string
 	children map[string]int // the number of children of a cell, by type
 }
 
-// hardwareOf returns the nesting of cells in a configuration. It leaves out malformed parts, because the check of the configuration reports them.
+// hardwareOf returns the nesting of cells in a configuration. It omits invalid parts, because the check of the configuration
+// reports them.
 func hardwareOf(c cell.Config) *hardware {
 	h, types := &hardware{children: map[string]int{}}, c.Hierarchy()
 	for _, p := range c.Physical {
@@ -31,8 +32,8 @@ func hardwareOf(c cell.Config) *hardware {
 	return h
 }
 
-// CellTypes returns all types of cells that a virtual cluster may own, in the form of the configuration: a type at the top, or a type at the top
-// followed by dots and the types inside it.
+// CellTypes returns all types of cells that a virtual cluster may own, as written in the configuration. A type is a top type,
+// or a top type followed by dots and the types inside.
 func CellTypes(c cell.Config) []string { return hardwareOf(c).types() }
 
 func (h *hardware) types() []string {
@@ -52,8 +53,8 @@ func pathOf(chain []string, name string) string {
 	return chain[0] + "." + name
 }
 
-// find returns the chain of a type, and the level of the type in the chain. The path of a type below the top may be shortened to the type if only one
-// chain contains the type.
+// find returns the chain of a type, and the level of the type in the chain. If only one chain contains a type, the type may be
+// given without its path.
 func (h *hardware) find(cellType string) (chain []string, level int) {
 	first, last := ends(cellType)
 	for _, c := range h.chains {
@@ -78,7 +79,8 @@ func (h *hardware) find(cellType string) (chain []string, level int) {
 	return chain, level
 }
 
-// whole returns the full path of a type. It returns an unknown type unchanged, because the check of the configuration reports it.
+// whole returns the full path of a type. It returns an unknown type unchanged, because the check of the configuration reports
+// unknown types.
 func (h *hardware) whole(cellType string) string {
 	first, last := ends(cellType)
 	if chain, level := h.find(cellType); level >= 0 && first == last {
@@ -87,8 +89,8 @@ func (h *hardware) whole(cellType string) string {
 	return cellType
 }
 
-// provide makes a virtual cluster own n cells of a type if its larger cells contain enough of them. It splits the smallest of the larger cells, and
-// keeps the rest of a split cell in the largest possible pieces. It reports whether it succeeded.
+// provide makes a virtual cluster own n cells of a type by splitting its larger cells. It splits the smallest of the larger
+// cells, and keeps the rest of a split cell in the largest possible pieces. It reports whether it succeeded.
 func (h *hardware) provide(d *Definition, cellType string, n int) bool {
 	chain, level := h.find(cellType)
 	for d.Cells(cellType) < n {
@@ -106,13 +108,13 @@ func (h *hardware) provide(d *Definition, cellType string, n int) bool {
 	return true
 }
 
-// ends returns the first and the last component of a path of types. Only these components matter.
+// ends returns the first and the last component of a path of types. Other components don't matter.
 func ends(cellType string) (first, last string) {
 	first, _, _ = strings.Cut(cellType, ".")
 	return first, cellType[strings.LastIndex(cellType, ".")+1:]
 }
 
-// sameType reports whether two paths of types identify the same type.
+// sameType reports whether two paths identify the same type.
 func sameType(a, b string) bool {
 	firstA, lastA := ends(a)
 	firstB, lastB := ends(b)

@@ -1,5 +1,6 @@
-// Package act carries out the user's actions in the view of a cluster: logs, reasons, shells, stopping, restarting, draining.
-// In: a connection and rows of the view's model. Out: texts, or the actions that were done; errors have remedies.
+// Package act carries out the user's actions in the view of a cluster: logs, reasons, shells, stopping, restarting,
+// draining. In: a connection and rows of the view's model. Out: texts, or the actions that were done. Errors have
+// remedies.
 package act
 
 import (
@@ -37,15 +38,15 @@ type Cluster struct {
 	Jobs
 	Kube     *kube.Cluster
 	Platform *services.Platform
-	// Journal follows a machine's journal over SSH; it is nil if no configuration folder was given.
+	// Journal follows a machine's journal over SSH. It is nil if the user gave no configuration folder.
 	Journal func(ctx context.Context, machine string, out io.Writer) error
-	// RestartCommand is the command line that restarts services. The summary of a restart shows it.
+	// RestartCommand is the command that restarts services. It is shown in the summary of a restart.
 	RestartCommand string
 }
 
 var _ view.Actions = (*Cluster)(nil)
 
-// lines lets several writers write to one stream, each in whole lines.
+// lines lets several writers write whole lines to one stream.
 type lines struct {
 	mu sync.Mutex
 	w  io.Writer
@@ -73,8 +74,8 @@ func (c *Cluster) ServicePods(ctx context.Context, s *status.Service) ([]view.Po
 	return out, nil
 }
 
-// podOf returns a pod as kubectl shows it. If a container waits, the state is the container's reason, because that is more useful than the pod's
-// phase.
+// podOf returns a pod as kubectl shows it. If a container waits, the state is the reason of that container, because the
+// reason is more useful than the pod's phase.
 func podOf(p *corev1.Pod, now time.Time) view.Pod {
 	out := view.Pod{Name: p.Name, Node: p.Spec.NodeName, State: string(p.Status.Phase), Message: p.Status.Message, Age: tui.Age(now.Sub(p.CreationTimestamp.Time))}
 	for _, c := range p.Status.Conditions {
@@ -109,14 +110,14 @@ func (c *Cluster) ServiceLogs(ctx context.Context, s *status.Service, out io.Wri
 	return c.Kube.Explain(c.Platform.Logs(ctx, services.LogOptions{Name: s.Name, Follow: true, Tail: tailService, Out: w, Problem: func(err error) { w.say("warning: " + err.Error()) }}))
 }
 
-// RestartService implements view.Actions. It replaces the pods even if no value has changed.
+// RestartService implements view.Actions. It replaces the service's pods even if their configuration hasn't changed.
 func (c *Cluster) RestartService(ctx context.Context, s *status.Service, out io.Writer) error {
 	w := &lines{w: out}
 	o := services.Options{Names: []string{s.Name}, Wait: restartWait, Renew: true, Command: c.RestartCommand, Again: c.RestartCommand, Sink: sink{w}}
 	return c.Kube.Explain(c.Platform.Restart(ctx, o))
 }
 
-// sink writes the events of a run on services as lines.
+// sink writes the events of services.Sink as lines.
 type sink struct{ w *lines }
 
 // Emit implements services.Sink.
@@ -180,8 +181,9 @@ func (c *Cluster) cordon(ctx context.Context, machine string, yes bool) error {
 	return nil
 }
 
-// Drain implements view.Actions. It cordons the machine and evicts its pods, as "paictl node remove" does. It respects disruption budgets. If no
-// controller would replace some pods, it evicts no pod and returns an error that names them.
+// Drain implements view.Actions. Like "paictl node remove", it cordons the machine and evicts its pods. It respects
+// disruption budgets. If a pod has no controller that would replace the pod, Drain evicts nothing and returns an error
+// that names the pod.
 func (c *Cluster) Drain(ctx context.Context, machine string, out io.Writer) error {
 	if err := c.Cordon(ctx, machine); err != nil {
 		return err
@@ -211,8 +213,9 @@ func (c *Cluster) Drain(ctx context.Context, machine string, out io.Writer) erro
 	return nil
 }
 
-// MachineJournal implements view.Actions. It reads the journal over SSH if a configuration folder was given. Otherwise it reads the journal through
-// the kubelet, which serves journals if its configuration allows that.
+// MachineJournal implements view.Actions. It reads the journal over SSH if the user gave a configuration folder.
+// Otherwise it reads the journal through the kubelet. The kubelet serves journals only if its configuration allows
+// that.
 func (c *Cluster) MachineJournal(ctx context.Context, m *status.Machine, out io.Writer) error {
 	if c.Journal != nil {
 		return c.Journal(ctx, m.Name, out)

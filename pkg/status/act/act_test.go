@@ -46,7 +46,7 @@ func onServer(t *testing.T) *Cluster {
 	return &Cluster{Kube: c, Jobs: Jobs{Client: direct{jobs}}}
 }
 
-// direct is a JobClient that uses the cluster directly, without the platform's server.
+// direct is a JobClient that uses the cluster without the platform's server.
 type direct struct{ *job.Client }
 
 func (d direct) Retry(ctx context.Context, j *job.Job) (job.Phase, error) {
@@ -113,7 +113,7 @@ func node(t *testing.T, c *Cluster, name string) {
 	})
 }
 
-// pod creates a pod on a node. The pod has no grace period, so that its deletion takes effect at once, although no kubelet confirms it.
+// pod creates a pod on a node. The pod has no grace period, so that its deletion takes effect without a kubelet.
 func pod(t *testing.T, c *Cluster, name, node string, owned bool) *corev1.Pod {
 	t.Helper()
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", Labels: map[string]string{"app": name}},

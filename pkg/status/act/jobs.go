@@ -20,7 +20,7 @@ const (
 	askEvery = 2 * time.Second
 )
 
-// JobClient is the client of the platform's server, or of the server inside paictl.
+// JobClient is a client of the platform's server, or of the server inside paictl.
 type JobClient interface {
 	Resolve(ctx context.Context, user, name string) (*job.Job, error)
 	Detail(ctx context.Context, j *job.Job) (*job.Detail, error)
@@ -32,14 +32,15 @@ type JobClient interface {
 	Explain(err error) error
 }
 
-// Jobs carries out the actions on jobs.
+// Jobs implements the actions on jobs.
 type Jobs struct {
 	Client JobClient
-	// ShellIn returns the command that opens a shell in a task. If task is "", the command chooses the first running task.
+	// ShellIn returns the command that opens a shell in a task. If task is "", the command chooses the first running
+	// task.
 	ShellIn func(title, task string) tea.ExecCommand
 }
 
-// find reads the job of a row and compares the UID, because a new job may have the same name.
+// find reads the job of a row. It compares the UIDs, because a new job may have the same name.
 func (c *Jobs) find(ctx context.Context, row *status.Job) (*job.Job, error) {
 	j, err := c.Client.Resolve(ctx, row.User, row.Title())
 	if err != nil && row.Framework != "" && job.IsNotFound(err) {
@@ -115,7 +116,7 @@ func (c *Jobs) StopJob(ctx context.Context, row *status.Job) error {
 	return err
 }
 
-// RetryJob implements view.Actions. If the job is being stopped, it is retried when it has finished.
+// RetryJob implements view.Actions. If the job is being stopped, RetryJob retries it after it has finished.
 func (c *Jobs) RetryJob(ctx context.Context, row *status.Job) error {
 	ctx, cancel := context.WithTimeout(ctx, stopWait)
 	defer cancel()

@@ -9,7 +9,8 @@ import (
 	"github.com/openpai/paictl/pkg/status/view"
 )
 
-// SignedIn holds the actions of a user who is signed in without a kubeconfig. Only actions on jobs work: services and machines need a kubeconfig.
+// SignedIn implements the actions of a user who is signed in without a kubeconfig. Only actions on jobs work, because
+// services and machines need a kubeconfig.
 type SignedIn struct{ Jobs }
 
 var _ view.Actions = (*SignedIn)(nil)

@@ -20,25 +20,26 @@ import (
 	"github.com/openpai/paictl/pkg/status"
 )
 
-// Options holds the numbers of objects. Zero means no objects of this kind, except for Seed and Now.
+// Options holds the number of objects of each kind. Zero means no objects, except for Seed and Now.
 type Options struct {
 	Seed uint64
-	// Now is the time of the model; zero means the variable Now.
+	// Now is the time of the model. Zero means the variable Now.
 	Now time.Time
 	// Machines is the number of machines, including NotReady and Outside. GPUs is the number of GPUs of each machine.
 	Machines, GPUs, NotReady, Outside int
 	// SickGPUs is the number of sick GPUs, which are spread over the machines.
 	SickGPUs        int
 	VirtualClusters int
-	// Jobs is the number of jobs. Their states alternate between running, waiting and finished, as long as there are enough GPUs.
+	// Jobs is the number of jobs. Their states alternate between running, waiting and finished, until all GPUs are
+	// used.
 	Jobs             int
 	Services, Broken int // Broken are services that failed
 	Alerts, Events   int
-	// Stale are the names of sources that last responded two minutes ago; Absent are the names of sources that the cluster doesn't have.
+	// Stale lists sources that last responded two minutes ago. Absent lists sources that don't exist in the cluster.
 	Stale, Absent []string
 }
 
-// Small returns the options of a cluster of three machines with at least one object of each kind.
+// Small returns the options of a cluster with three machines and at least one object of each kind.
 func Small() Options {
 	return Options{Seed: 1, Machines: 3, GPUs: 8, NotReady: 1, SickGPUs: 1, VirtualClusters: 2, Jobs: 12, Services: 10, Broken: 1, Alerts: 3, Events: 20}
 }
@@ -51,12 +52,11 @@ func Large() Options {
 // Now is the default time of a model.
 var Now = time.Date(2026, 3, 4, 9, 30, 0, 0, time.UTC)
 
-// maker builds a model.
 type maker struct {
 	Options
 	*rand.Rand
 	out *status.Cluster
-	// free lists the GPUs that can be given to a job, beginning with the first machine's GPUs.
+	// free lists the free GPUs, machine by machine.
 	free []place
 }
 
@@ -176,7 +176,7 @@ func (m *maker) jobs() {
 	sizes := []int{1, 1, 1, 2, 4, 8, 8, 16}
 	for i := range m.Jobs {
 		user, name := users[m.IntN(len(users))], fmt.Sprintf("%s-%s-%d", verbs[m.IntN(len(verbs))], nets[m.IntN(len(nets))], i)
-		// Later jobs in the list were submitted earlier.
+		// The list is sorted by time of submission, newest first.
 		submitted := m.Now.Add(-time.Duration(i+1) * 40 * time.Second)
 		vc := m.IntN(max(m.VirtualClusters, 1))
 		j := &status.Job{Row: job.Row{Live: true, Job: api.Job{
@@ -206,7 +206,7 @@ func (m *maker) jobs() {
 	}
 }
 
-// fate sets the state of a job by its index, and gives GPUs to running jobs.
+// fate sets the state of job number i, and gives GPUs to running jobs.
 func (m *maker) fate(j *status.Job, vc, i int) {
 	began := j.Submitted.Add(20 * time.Second)
 	ended := began.Add(time.Duration(m.Int64N(int64(max(m.Now.Sub(began), time.Second)))).Truncate(time.Second))

@@ -13,19 +13,19 @@ import (
 
 // Source provides models of the cluster.
 type Source interface {
-	// Current returns the latest model; nil before the first one.
+	// Current returns the latest model, or nil if no model exists yet.
 	Current() *status.Cluster
-	// Changed returns a channel that becomes ready when there may be a new model.
+	// Changed returns a channel that receives a value when a new model may exist.
 	Changed() <-chan struct{}
 }
 
-// Actions are the requests and actions of the view that need more than its model. Calls may take long; they return when their context ends. A method
-// with a parameter out writes to it until the method returns.
+// Actions sends the requests of the view, and carries out its actions. Calls may take long. They return when their
+// context ends. A method with a parameter out writes to out until it returns.
 type Actions interface {
 	Tasks(ctx context.Context, j *status.Job) (*job.Detail, error)
 	Why(ctx context.Context, j *status.Job) (*job.Why, error)
 	JobEvents(ctx context.Context, j *status.Job) ([]api.Event, error)
-	// JobLogs follows the log of a task, ROLE[INDEX], or of all tasks if task is "".
+	// JobLogs follows the log of a task (ROLE[INDEX]), or of all tasks if task is "".
 	JobLogs(ctx context.Context, j *status.Job, task string, out io.Writer) error
 	// Shell returns a command that opens a shell in a task. The command uses the terminal while the view is suspended.
 	Shell(j *status.Job, task string) tea.ExecCommand
@@ -43,7 +43,7 @@ type Actions interface {
 	MachineJournal(ctx context.Context, m *status.Machine, out io.Writer) error
 }
 
-// Pod is one pod of a service.
+// Pod is a pod of a service.
 type Pod struct {
 	Name, Node, State string
 	Ready             bool

@@ -7,17 +7,16 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 )
 
-// askFor is how long a response may take.
+// askFor is the timeout of a request.
 const askFor = 30 * time.Second
 
-// answer is the response to a page's request.
 type answer struct {
 	to    page
 	value any
 	err   error
 }
 
-// done is the message that a background action has finished, with its notice.
+// done is the message that a background action has finished.
 type done struct {
 	err error
 	say notice
@@ -25,7 +24,7 @@ type done struct {
 	away bool
 }
 
-// ask sends a request in the background. The page receives the response if it is still open.
+// ask sends a request in the background. The page gets the response if the page is still open.
 func ask[T any](d *env, to page, f func(ctx context.Context) (T, error)) tea.Cmd {
 	ctx := d.ctx
 	d.pending++
@@ -37,7 +36,7 @@ func ask[T any](d *env, to page, f func(ctx context.Context) (T, error)) tea.Cmd
 	}
 }
 
-// start runs an action in the background, and shows the notice then at its end.
+// start runs an action in the background. When the action has finished, start shows the notice then.
 func start(d *env, f func(ctx context.Context) error, then notice) effect {
 	ctx := d.ctx
 	d.pending++

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// changesOf returns two models as watches make them. One job differs between the models; all other jobs are shared.
+// changesOf returns two models as watches create them. One job differs, and all other jobs are shared.
 func changesOf(c *status.Cluster) [2]*status.Cluster {
 	other := *c
 	other.Jobs = append([]*status.Job(nil), c.Jobs...)
@@ -26,8 +26,8 @@ func changesOf(c *status.Cluster) [2]*status.Cluster {
 	return [2]*status.Cluster{c, &other}
 }
 
-// BenchmarkEventToFrame measures the time from a change until the frame is drawn, with 1,000 machines, 8,000 GPUs and 10,000 jobs. The limit is 50
-// ms. At 20 changes per second, 2.5 ms for each change are 5 % of a core.
+// BenchmarkEventToFrame measures the time from a change to the drawn frame, with 1,000 machines, 8,000 GPUs and 10,000 jobs.
+// The limit is 50 ms. At 20 changes per second, 2.5 ms for each change are 5 % of a core.
 func BenchmarkEventToFrame(b *testing.B) {
 	c := statustest.Cluster(statustest.Large())
 	models := changesOf(c)

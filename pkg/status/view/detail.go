@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
-// facts formats labels with their texts, with two pairs on each line if they fit. It omits empty texts.
+// facts formats pairs of labels and texts, with two pairs on each line if they fit. It skips empty texts.
 func facts(d *env, w, h int, pairs ...[2]string) []string {
 	label := 0
 	var kept [][2]string
@@ -120,7 +120,7 @@ func (p *machinePage) refresh(d *env) effect {
 	return p.list.refresh(d)
 }
 
-// key handles the machine's keys even if the machine has no GPUs, and therefore no row under the cursor.
+// key handles the machine's keys. The keys work even if the machine has no GPUs, and therefore no row under the cursor.
 func (p *machinePage) key(d *env, k string) (effect, bool) {
 	if e, ok := p.list.key(d, k); ok || p.m == nil {
 		return e, ok
@@ -189,7 +189,7 @@ func machineOf(d *env, name string) *status.Machine {
 	return &d.cluster.Machines[i]
 }
 
-// machineKey handles the keys that act on a machine, on all pages.
+// machineKey handles the keys for actions on a machine. All pages use it.
 func machineKey(d *env, m *status.Machine, k string) (effect, bool) {
 	if m == nil {
 		return effect{}, false
@@ -297,7 +297,6 @@ func (p *vcPage) keys(d *env) []binding {
 	return append([]binding{{"b", "its jobs"}}, p.list.keys(d)...)
 }
 
-// jobsOf returns a page that lists the jobs of a virtual cluster.
 func jobsOf(vc string) page {
 	return newJobs("jobs of "+vc, func(j *status.Job) bool { return j.VirtualCluster == vc })
 }
@@ -382,7 +381,7 @@ func newService(name string) page {
 
 func (p *servicePage) title() string { return p.name }
 
-// refresh requests the list of pods again when the service has changed.
+// refresh requests the list of pods again if the service has changed.
 func (p *servicePage) refresh(d *env) effect {
 	if i := slices.IndexFunc(d.cluster.Services, func(s status.Service) bool { return s.Name == p.name }); i >= 0 {
 		p.s = &d.cluster.Services[i]
@@ -455,7 +454,6 @@ func (p *servicePage) keys(d *env) []binding {
 	return append(serviceKeys(d, p.s), p.list.keys(d)...)
 }
 
-// serviceKey handles the keys that act on a service.
 func serviceKey(d *env, s *status.Service, k string) (effect, bool) {
 	switch k {
 	case "l":

@@ -20,8 +20,8 @@ import (
 	"github.com/openpai/paictl/pkg/status/statustest"
 )
 
-// TestTheScreensOfTheDocumentsAreThoseOfTheProgram draws the cluster of docs/status-view.md: one GPU is sick, a service can't pull its
-// image, and a job waits.
+// TestTheScreensOfTheDocumentsAreThoseOfTheProgram draws the cluster of docs/status-view.md: one GPU is sick, a service can't
+// pull its image, and a job waits.
 func TestTheScreensOfTheDocumentsAreThoseOfTheProgram(t *testing.T) {
 	for name, keys := range map[string][]string{"overview": nil, "machines": {"2"}, "gpus": {"3"}, "virtual-clusters": {"4"}, "services": {"5"}, "jobs": {"6"}} {
 		for _, size := range [][2]int{{80, 24}, {160, 50}} {
@@ -37,7 +37,6 @@ func TestTheScreensOfTheDocumentsAreThoseOfTheProgram(t *testing.T) {
 	}
 }
 
-// ends matches the spaces at the ends of lines.
 var ends = regexp.MustCompile(`(?m) +$`)
 
 // documented returns a cluster of three machines with simulated GPUs, some minutes after its start.

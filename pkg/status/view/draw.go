@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
-// View implements tea.Model. It draws a new frame if something has changed, and otherwise returns the last frame.
+// View implements tea.Model. It draws a new frame if something has changed. Otherwise it returns the last frame.
 func (m *Model) View() string {
 	if m.over {
 		return ""
@@ -56,7 +56,7 @@ func (m *Model) draw() string {
 	return tui.Frame(w, h, m.head(w), body, foot)
 }
 
-// head returns the three lines at the top: the state of the cluster, the screens, and the current path.
+// head returns the first three lines: the state of the cluster, the screens, and the current path.
 func (m *Model) head(w int) []string {
 	return []string{m.stateLine(w), m.tabs(w), m.path(w)}
 }
@@ -140,7 +140,7 @@ func (m *Model) path(w int) string {
 	return tui.Beside(left, m.p.Accent.Text(right+" "), w)
 }
 
-// message returns the line above the keys: the input, a question or a notice. A question is never truncated.
+// message returns the line above the keys: the input, a question or a notice. It never truncates a question.
 func (m *Model) message(w int) []string {
 	if m.mode != asking {
 		return []string{m.line(w)}
@@ -152,7 +152,7 @@ func (m *Model) message(w int) []string {
 	return append(out, "   "+m.p.Bold.Text("y")+" yes   "+m.p.Bold.Text("n")+" no")
 }
 
-// line returns the input if the user is typing, and otherwise the notice or the spinner.
+// line returns the user's input. If the user isn't typing, it returns the notice or the spinner.
 func (m *Model) line(w int) string {
 	switch m.mode {
 	case filtering:
@@ -182,14 +182,14 @@ func (m *Model) line(w int) string {
 	return tui.Cut(text, w)
 }
 
-// typed returns the input with the cursor marked.
+// typed returns the input with a marked cursor.
 func (m *Model) typed() string {
 	v := []rune(m.input.Value())
 	at := min(m.input.Position(), len(v))
 	return clean(string(v[:at])) + m.p.Accent.Text("▏") + clean(string(v[at:]))
 }
 
-// keysLine returns the keys of the page, as many as fit, and the general keys.
+// keysLine returns the general keys, and as many keys of the page as fit.
 func (m *Model) keysLine(w int) string {
 	var all []binding
 	if p := m.page(); p != nil {
@@ -261,7 +261,7 @@ func (m *Model) help(w int) []string {
 	return out
 }
 
-// compactHelp leaves out the blank lines of the help.
+// compactHelp returns the help without blank lines.
 func compactHelp(lines []string) []string {
 	return slices.DeleteFunc(lines, func(l string) bool { return strings.TrimSpace(l) == "" })
 }

@@ -22,7 +22,6 @@ import (
 	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
-// fixed is a source with one model, which tests can replace.
 type fixed struct {
 	mu      sync.Mutex
 	cluster *status.Cluster
@@ -49,7 +48,7 @@ func (f *fixed) set(c *status.Cluster) {
 	f.changed = make(chan struct{})
 }
 
-// actions responds like a cluster with one job, and records the calls. The test fails if Update itself calls an action.
+// actions responds like a cluster with one job, and records the calls. The test fails if Update calls an action directly.
 type actions struct {
 	t      *testing.T
 	mu     sync.Mutex
@@ -208,7 +207,7 @@ func (d *driver) send(msg tea.Msg) {
 	d.run(cmd)
 }
 
-// until handles messages until so returns true. The time of the clock doesn't change.
+// until handles messages until so returns true. The clock doesn't change.
 func (d *driver) until(so func() bool) {
 	d.t.Helper()
 	end := time.After(20 * time.Second)
@@ -226,7 +225,6 @@ func (d *driver) until(so func() bool) {
 	}
 }
 
-// settle waits until all requests have received a response.
 func (d *driver) settle() {
 	d.t.Helper()
 	d.until(func() bool {

@@ -33,7 +33,7 @@ func golden(t *testing.T, name, got string) {
 	assert.Equal(t, string(want), got, "differs from %s", path)
 }
 
-// frames lists the frames and the keys that lead to each frame.
+// frames lists frames and the keys that open each frame.
 var frames = []struct {
 	name string
 	keys []string
@@ -71,7 +71,7 @@ var frames = []struct {
 
 var sizes = [][2]int{{80, 24}, {120, 40}, {200, 60}}
 
-// fits checks that a frame has the height of the screen, and isn't wider than the screen.
+// fits checks the size of a frame.
 func fits(t *testing.T, frame string, w, h int) {
 	t.Helper()
 	lines := strings.Split(frame, "\n")
@@ -167,7 +167,7 @@ func TestBeforeTheFirstModelTheViewSaysSo(t *testing.T) {
 	assert.Contains(t, strings.Split(m.View(), "\n")[0], "asking the cluster…", "and as long as a part is missing")
 }
 
-// Each string of the model may come from a user, but no string can move the cursor or control the terminal.
+// Any string of the model may come from a user. No string may move the cursor or control the terminal.
 func TestNothingInTheClusterControlsTheTerminal(t *testing.T) {
 	c := small()
 	evil := "\x1b[2J\x1b]0;title\a\r\n\u202e"

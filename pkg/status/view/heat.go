@@ -26,7 +26,8 @@ func (s shade) String() string {
 	return [...]string{"virtual cluster", "user", "use", "health"}[s]
 }
 
-// heatPage shows all GPUs by machine, with as many machines in a line as fit. The last lines explain the cell under the cursor.
+// heatPage shows all GPUs by machine. It draws as many machines per line as fit. The last lines describe the GPU under
+// the cursor.
 type heatPage struct {
 	shade  shade
 	search string
@@ -92,7 +93,7 @@ func (p *heatPage) refresh(d *env) effect {
 	return effect{}
 }
 
-// rank assigns letters to the groups. A group keeps its letter while the page is open, so that colors don't change.
+// rank assigns letters to the groups. A group keeps its letter while the page is open, so its color doesn't change.
 func (p *heatPage) rank() {
 	if p.groups == nil {
 		p.groups = map[string]int{}
@@ -105,7 +106,7 @@ func (p *heatPage) rank() {
 	p.legend = slices.SortedFunc(maps.Keys(p.counts), func(a, b string) int { return cmp.Or(p.counts[b]-p.counts[a], cmp.Compare(a, b)) })
 }
 
-// group returns the group of a GPU if the map is colored by group, or "".
+// group returns the group of a GPU. It returns "" if the map isn't colored by group.
 func (p *heatPage) group(g *status.GPU) string {
 	if g.Owner == nil {
 		return ""
@@ -119,7 +120,7 @@ func (p *heatPage) group(g *status.GPU) string {
 	return ""
 }
 
-// heatText returns the text that the filter searches: the machine's name and state, and the jobs and users of its GPUs.
+// heatText returns the searchable text of a machine: name and state, and the jobs and users of its GPUs.
 func heatText(m *status.Machine) string {
 	parts := []string{m.Name, m.SKU, machineState(m)}
 	last := ""
@@ -204,7 +205,7 @@ func (p *heatPage) key(d *env, k string) (effect, bool) {
 	return effect{}, true
 }
 
-// place keeps the cursor on an existing GPU, and the cursor's line on the screen.
+// place moves the cursor to an existing GPU, and scrolls to the line of the cursor.
 func (p *heatPage) place() {
 	p.machine = min(max(p.machine, 0), max(len(p.machines)-1, 0))
 	if len(p.machines) == 0 {

@@ -145,7 +145,6 @@ func (p *heatPage) current() (*status.Machine, *status.GPU) {
 	return m, &m.GPUs[min(p.gpu, len(m.GPUs)-1)]
 }
 
-// explain describes the GPU under the cursor.
 func (p *heatPage) explain(d *env, w int) []string {
 	m, g := p.current()
 	sign := healthSign(d, g)
@@ -186,7 +185,6 @@ func (p *heatPage) explain(d *env, w int) []string {
 	return out[:explained-2]
 }
 
-// ownerText describes the owner of a GPU, or says that the GPU is free.
 func ownerText(g *status.GPU) string {
 	o := g.Owner
 	switch {

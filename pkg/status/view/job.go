@@ -19,7 +19,6 @@ import (
 	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
-// jobPage shows one job and its tasks.
 type jobPage struct {
 	*list[*job.Task]
 	j      *status.Job
@@ -72,12 +71,11 @@ func taskSign(d *env, t *job.Task) tui.Cell {
 	return jobSign(d, &status.Job{Row: job.Row{Job: api.Job{State: string(t.Phase)}}})
 }
 
-// taskState returns a task's state in words.
 func taskState(t *job.Task, now time.Time) string {
 	return job.State{Phase: t.Phase, RetryAt: t.RetryAt}.Text(now)
 }
 
-// endText describes the end of a task: its exit code, the reason, and faults of its GPUs.
+// endText describes the end of a task: the exit code, the reason, and faults of its GPUs.
 func endText(t *job.Task) string {
 	code, ok := t.Code()
 	switch {
@@ -98,8 +96,8 @@ func endText(t *job.Task) string {
 
 func (p *jobPage) title() string { return p.j.Title() }
 
-// refresh requests the tasks again when the job has changed. Models share a job until it changes, so comparing pointers
-// is enough.
+// refresh requests the tasks again if the job has changed. Models share unchanged jobs, so comparing pointers is
+// enough.
 func (p *jobPage) refresh(d *env) effect {
 	i := slices.IndexFunc(d.cluster.Jobs, func(j *status.Job) bool { return j.UID == p.j.UID })
 	if p.gone = i < 0; !p.gone {
@@ -225,7 +223,6 @@ func shell(d *env, j *status.Job, task string) effect {
 	})}
 }
 
-// jobKey handles the keys that act on a job in a list.
 func jobKey(d *env, j *status.Job, k string) (effect, bool) {
 	switch k {
 	case "l", "L":
@@ -245,7 +242,7 @@ func jobKeys(_ *env, j *status.Job) []binding {
 	return append([]binding{{"l", "logs"}, {"w", "why"}, {"s", "shell"}}, append(changes(j), binding{"e", "events"})...)
 }
 
-// change stops or retries a job, if k is the key for one of these actions.
+// change stops or retries a job, depending on k. It ignores other keys.
 func change(d *env, j *status.Job, k string) (effect, bool) {
 	phase := job.Phase(j.State)
 	switch {
@@ -285,7 +282,7 @@ func changes(j *status.Job) []binding {
 	return []binding{{"x", "stop"}}
 }
 
-// openJob opens the job with a UID, or the job with a title if uid is "".
+// openJob opens the job with a UID. If uid is "", it opens the job with a title.
 func openJob(d *env, title, uid string) effect {
 	for _, j := range d.cluster.Jobs {
 		if uid != "" && j.UID == uid || uid == "" && j.Title() == title {
@@ -295,7 +292,6 @@ func openJob(d *env, title, uid string) effect {
 	return say(d, "the job "+clean(title)+" is not in the list of jobs")
 }
 
-// openOwner opens the job that holds a GPU.
 func openOwner(d *env, g *status.GPU) effect {
 	switch {
 	case g.Owner == nil:

@@ -6,14 +6,14 @@ import (
 	"github.com/openpai/paictl/pkg/status"
 )
 
-// screenName is the name of a screen, with the words that open the screen.
+// screenName is the name of a screen, and other words that open the screen.
 type screenName struct {
 	name, short string
 	words       []string
 	open        func() page
 }
 
-// screenNames lists the screens, which can be opened by number or by name.
+// screenNames lists the screens. Users open a screen by number or by name.
 var screenNames = [8]screenName{
 	{"Overview", "Overview", []string{"overview", "home"}, newOverview},
 	{"Machines", "Machines", []string{"machines", "nodes", "hosts"}, newMachines},
@@ -34,8 +34,8 @@ type place struct {
 
 const placesShown = 6
 
-// places returns the screens and objects whose names match text. Screens come first, then names that begin with text, then names that contain text.
-// Newer jobs come before older jobs.
+// places returns the screens and objects whose names match text. Screens come first. Names that begin with text come
+// before names that contain text, and newer jobs come before older jobs.
 func places(c *status.Cluster, text string) []place {
 	text = strings.ToLower(strings.TrimSpace(text))
 	var first, rest []place

@@ -72,7 +72,7 @@ func (m *Model) keyBrowse(k string) tea.Cmd {
 	return m.apply(e)
 }
 
-// goTo opens a screen as show does, but keeps the running actions of the pages that are left.
+// goTo opens a screen as show does. Unlike show, it keeps the running actions of the pages that it closes.
 func (m *Model) goTo(i int) tea.Cmd {
 	for len(m.stack) > 1 {
 		m.remember()
@@ -88,7 +88,7 @@ func (m *Model) remember() {
 	}
 }
 
-// back removes the filter of the page. If the page has no filter, back leaves the page.
+// back removes the filter of the page. If the page has no filter, back closes the page.
 func (m *Model) back() tea.Cmd {
 	if f, ok := m.page().(filtered); ok && f.filter() != "" {
 		f.setFilter(&m.env, "")
@@ -101,7 +101,7 @@ func (m *Model) back() tea.Cmd {
 	return nil
 }
 
-// quit quits at once, or asks for confirmation if an action is in progress.
+// quit quits at once, or asks for confirmation if an action is running.
 func (m *Model) quit() tea.Cmd {
 	if m.works > 0 && !m.leaving {
 		m.leaving, m.mode = true, asking
@@ -111,7 +111,7 @@ func (m *Model) quit() tea.Cmd {
 	return m.end()
 }
 
-// end quits the view. The program's context cancels running actions.
+// end quits the view. Running actions end with the program's context.
 func (m *Model) end() tea.Cmd {
 	m.over = true
 	return tea.Quit

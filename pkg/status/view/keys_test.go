@@ -282,7 +282,7 @@ func TestSuspendAndQuitAreKeys(t *testing.T) {
 	assert.Empty(t, d.m.View(), "the last frame leaves nothing behind")
 }
 
-// firstOf runs a command and returns its message. For several commands, it runs only the first command.
+// firstOf runs a command and returns its message. Of several commands, it runs only the first command.
 func firstOf(cmd tea.Cmd) tea.Msg {
 	msg := cmd()
 	if b, ok := msg.(tea.BatchMsg); ok {
@@ -306,7 +306,8 @@ func TestAFrameIsDrawnOnlyWhenSomethingHasChanged(t *testing.T) {
 	assert.NotEqual(t, "kept", d.frame())
 }
 
-// The test presses each key on each screen, also if the screen has no rows. Nothing may panic, and Update must not call an action itself.
+// The test presses each key on each screen, with and without rows. Nothing may panic, and Update must not call an action
+// directly.
 func TestEveryKeyOnEveryScreen(t *testing.T) {
 	all := strings.Split("abcdefghijklmnoprstvwzBCDEFGHIJKLMNOPRSTUVWXYZ1234567890 _", "")
 	for name := range named {
@@ -400,7 +401,7 @@ func TestTheMouseWorksAgainAfterAnotherProgramHadTheTerminal(t *testing.T) {
 	}
 }
 
-// An empty list whose source has not responded is shown as not known.
+// An empty list is shown as unknown until its source has responded.
 func TestWhatIsNotKnownIsNotSaidToBeNothing(t *testing.T) {
 	c := small()
 	c.Alerts, c.Jobs, c.Services, c.Counts.Alerts = nil, nil, nil, 0

@@ -14,30 +14,31 @@ import (
 type column[T any] struct {
 	tui.Column
 	cell func(d *env, v T) tui.Cell
-	// order compares two objects. If it is nil, the list can't be sorted by this column. down means that the largest object comes first.
+	// order compares two objects. If order is nil, the list can't be sorted by this column. down sorts the largest
+	// object first.
 	order func(a, b T) int
 	down  bool
 }
 
-// list is a page with a table of objects of the model. It draws only the visible part.
+// list is a page with a table of objects. It draws only the visible rows.
 type list[T any] struct {
 	noun string
 	// all returns the objects in the default order.
 	all func(d *env) []T
 	id  func(v T) string
-	// text returns the text that the filter searches, in lower case.
+	// text returns the searchable text of an object, in lower case.
 	text func(v T) string
 	cols []column[T]
-	// head draws the lines above the table, at most h lines.
+	// head draws at most h lines above the table.
 	head func(d *env, w, h int) []string
 	open func(d *env, v T) effect
 	act  func(d *env, v T, k string) (effect, bool)
-	// does returns the keys that act handles for an object.
+	// does lists the keys that act handles.
 	does  func(d *env, v T) []binding
 	empty string // shown if there are no rows
-	// source is the source that must have responded before "empty" is shown; "" if no source is needed.
+	// source is the source that must respond before the text in empty is shown, or "".
 	source string
-	// tell returns the texts of the object under the cursor that the table truncates. The page shows them in full below the table.
+	// tell returns texts of the selected object that the table truncates. The page shows them in full below the table.
 	tell func(d *env, v T) string
 
 	rows   []T
@@ -170,7 +171,7 @@ const (
 	toldRoom = 10 // if the page has fewer lines, the table takes them all
 )
 
-// told returns the text of tell as lines. The number of lines doesn't depend on the object under the cursor, so that the table doesn't move.
+// told formats the result of tell. The number of lines is the same for all objects, so that the table doesn't move.
 func (l *list[T]) told(d *env, w, h int) []string {
 	v, ok := l.current()
 	if l.tell == nil || !ok || h < toldRoom {
@@ -196,7 +197,7 @@ func (l *list[T]) told(d *env, w, h int) []string {
 	return out
 }
 
-// mark returns a line of a list. It marks the selected line with a sign, and with a background if there are colors.
+// mark returns a row of a list. It marks the selected row with a sign, and with a background if colors are enabled.
 func mark(d *env, line string, selected bool, w int) string {
 	if !selected {
 		return "  " + line
@@ -248,7 +249,7 @@ func (l *list[T]) key(d *env, k string) (effect, bool) {
 	return effect{}, false
 }
 
-// order sorts by the next visible column that has an order. After the last such column it returns to the model's order.
+// order sorts by the next visible column that can be sorted. After the last such column, it restores the default order.
 func (l *list[T]) order(d *env) {
 	for {
 		l.sorted++
@@ -288,7 +289,7 @@ func (l *list[T]) keys(d *env) []binding {
 	return append(out, binding{"/", "filter"}, binding{"o", "order by"}, binding{"O", "the other way round"})
 }
 
-// move handles the keys that scroll lists. It reports whether k is one of these keys.
+// move handles the keys for scrolling. It reports whether k is one of these keys.
 func move(w *tui.Window, k string) bool {
 	switch k {
 	case "up", "k":
@@ -313,5 +314,5 @@ func move(w *tui.Window, k string) bool {
 	return true
 }
 
-// lower joins strings with spaces, in lower case, because the filter compares texts in lower case.
+// lower joins strings with spaces and converts them to lower case, because filters compare lower-case text.
 func lower(parts ...string) string { return strings.ToLower(strings.Join(parts, " ")) }

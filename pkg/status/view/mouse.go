@@ -6,7 +6,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 )
 
-// mouse handles clicks and the wheel. moved is false for events that change nothing.
+// mouse handles clicks and the wheel. It returns false for events that change nothing.
 func (m *Model) mouse(e tea.MouseMsg) (cmd tea.Cmd, moved bool) {
 	click := e.Button == tea.MouseButtonLeft && e.Action == tea.MouseActionPress
 	switch {
@@ -27,7 +27,6 @@ func (m *Model) mouse(e tea.MouseMsg) (cmd tea.Cmd, moved bool) {
 	return nil, false
 }
 
-// wheel scrolls the page, or the list of jump targets.
 func (m *Model) wheel(k string, jump tea.KeyType) tea.Cmd {
 	if m.mode == jumping {
 		return m.keyJump(tea.KeyMsg{Type: jump})
@@ -36,7 +35,8 @@ func (m *Model) wheel(k string, jump tea.KeyType) tea.Cmd {
 	return m.apply(e)
 }
 
-// click handles a click. A click also ends the input: a filter remains, as after enter, and the list of places closes.
+// click handles a click. A click also ends the input. Like the enter key, it keeps the filter and closes the list of
+// jump targets.
 func (m *Model) click(e tea.MouseMsg) (cmd tea.Cmd, moved bool) {
 	_, h := m.size()
 	if m.mode == jumping {

@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
-// overviewPage shows the cluster at a glance: its figures, its problems and its virtual clusters.
+// overviewPage shows the figures, the problems and the virtual clusters of the cluster.
 type overviewPage struct {
 	*list[*status.Problem]
 }
@@ -43,7 +43,7 @@ func newOverview() page {
 
 func (*overviewPage) title() string { return "overview" }
 
-// draw adds the virtual clusters below the problems if there is room.
+// draw draws the page. The virtual clusters are below the problems if they fit.
 func (p *overviewPage) draw(d *env, w, h int) []string {
 	if h < toldRoom+4 {
 		return p.list.draw(d, w, h)
@@ -60,7 +60,7 @@ func (p *overviewPage) draw(d *env, w, h int) []string {
 	return append(out, foot...)
 }
 
-// virtualClusters returns a title and at most rows lines about virtual clusters.
+// virtualClusters returns a title and at most rows lines.
 func (*overviewPage) virtualClusters(d *env, w, rows int) []string {
 	vcs := d.cluster.VirtualClusters
 	if len(vcs) == 0 {
@@ -86,7 +86,7 @@ func (*overviewPage) virtualClusters(d *env, w, rows int) []string {
 	return out
 }
 
-// sources returns a line with the state of each source, and the age of stale sources.
+// sources returns a line with the state of each source and the age of stale sources.
 func (*overviewPage) sources(d *env, w int) string {
 	parts := make([]string, 0, len(d.cluster.Sources))
 	for i := range d.cluster.Sources {
@@ -107,7 +107,7 @@ func (*overviewPage) sources(d *env, w int) string {
 	return tui.Cut("  "+strings.Join(parts, "   "), w)
 }
 
-// figures returns the lines with the counts of machines, GPUs, services, jobs and alerts, some with bars.
+// figures returns lines with the number of machines, GPUs, services, jobs and alerts. Some lines contain bars.
 func (*overviewPage) figures(d *env, w, h int) []string {
 	n := d.cluster.Counts
 	bar := min(max((w-56)/2, 8), 40)
@@ -158,7 +158,8 @@ func (*overviewPage) figures(d *env, w, h int) []string {
 	return out[:min(len(out), max(h, 0))]
 }
 
-// openProblem opens the page of the object that has the problem, or a text about the problem if the object has no page.
+// openProblem opens the page of the object that has the problem. If the object has no page, it opens a text about the
+// problem.
 func openProblem(d *env, v *status.Problem) effect {
 	name, _, _ := strings.Cut(v.Name, "/")
 	switch v.Kind {

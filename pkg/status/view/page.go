@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
-// env holds the data that pages need to draw themselves and to send requests.
+// env holds the data that pages need to draw and to send requests.
 type env struct {
 	p       tui.Palette
 	now     time.Time
@@ -23,7 +23,7 @@ type env struct {
 	pending int             // running requests and actions
 }
 
-// page is one page of the view, such as a list or an object.
+// page is a page of the view, such as a list or an object.
 type page interface {
 	// title returns the page's part of the path in the header, such as "jobs" or "alice/train".
 	title() string
@@ -31,9 +31,9 @@ type page interface {
 	refresh(d *env) effect
 	// draw returns at most h lines of w columns.
 	draw(d *env, w, h int) []string
-	// key handles a key; ok is false if the page doesn't use the key.
+	// key handles a key. ok is false if the page doesn't use the key.
 	key(d *env, k string) (e effect, ok bool)
-	// keys returns the keys of the page, the most useful first.
+	// keys returns the keys of the page, most useful first.
 	keys(d *env) []binding
 }
 
@@ -42,24 +42,24 @@ type clickable interface {
 	click(d *env, x, y int) effect
 }
 
-// filtered is implemented by pages that can show only the objects that match a text.
+// filtered is implemented by pages with a filter.
 type filtered interface {
 	filter() string
 	setFilter(d *env, text string)
 }
 
-// counted is implemented by pages whose number of objects the header shows.
+// counted is implemented by pages that show a number of objects in the header.
 type counted interface{ count() string }
 
-// received is implemented by pages that receive the responses to their requests.
+// received is implemented by pages that send requests. The view passes responses to them.
 type received interface {
 	receive(d *env, a answer) effect
 }
 
-// closed is implemented by pages that stop a running action when they are closed.
+// closed is implemented by pages that stop a running action when the user leaves the page.
 type closed interface{ close() }
 
-// effect is the effect of a key or a response on the view. The zero effect does nothing.
+// effect is the result of handling a key or a response. The zero effect does nothing.
 type effect struct {
 	push page
 	back bool
@@ -77,7 +77,7 @@ type question struct {
 	yes  func(d *env) effect
 }
 
-// notice reports an action, and offers to undo the action for a while.
+// notice reports an action. For a while, it offers to undo the action.
 type notice struct {
 	text  string
 	bad   bool
@@ -99,7 +99,7 @@ func complain(d *env, err error) effect {
 	return effect{say: &notice{text: problem(err), bad: true, until: d.now.Add(2 * noticeFor)}}
 }
 
-// problem returns an error and its remedy in one line.
+// problem formats an error and its remedy as one line.
 func problem(err error) string {
 	text := err.Error()
 	if h := hint.Of(err); h != "" {
@@ -108,7 +108,7 @@ func problem(err error) string {
 	return clean(text)
 }
 
-// clean returns untrusted text without control characters, in one line.
+// clean returns an untrusted text as one line without control characters.
 func clean(s string) string {
 	if tui.Plain(s) {
 		return s
@@ -116,7 +116,6 @@ func clean(s string) string {
 	return terminal.Line(s)
 }
 
-// level returns the sign and the style of a level of pkg/status.
 func (d *env) level(level string) tui.Cell {
 	switch level {
 	case status.LevelOK:
@@ -136,7 +135,8 @@ func (d *env) age(t time.Time) string {
 	return tui.Age(d.now.Sub(t))
 }
 
-// words are the words of a filter. A text must contain all words of with, and no word of without. In the filter, the words of without begin with !.
+// words are the words of a filter. A text matches if it contains all words in with and no words in without. In the
+// input, excluded words begin with !.
 type words struct{ with, without []string }
 
 func parseFilter(text string) words {
@@ -155,7 +155,7 @@ func parseFilter(text string) words {
 
 func (w words) empty() bool { return len(w.with)+len(w.without) == 0 }
 
-// match reports whether a text in lower case matches the filter.
+// match reports whether a lower-case text matches the filter.
 func (w words) match(lower string) bool {
 	for _, s := range w.with {
 		if !strings.Contains(lower, s) {

@@ -17,8 +17,8 @@ import (
 // framesPerSecond is the maximum number of writes to the terminal per second.
 const framesPerSecond = 30
 
-// Run shows the view on the terminal until the user quits or ctx ends. Then it cancels running actions and restores the terminal, even after a
-// panic.
+// Run shows the view on the terminal until the user quits or ctx ends. Then it cancels running actions and restores the
+// terminal, even after a panic.
 func Run(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -26,7 +26,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	program := tea.NewProgram(m, tea.WithInput(in), tea.WithOutput(out), tea.WithAltScreen(), tea.WithMouseCellMotion(),
 		tea.WithFPS(framesPerSecond), tea.WithoutSignalHandler()) // signals end ctx
 	m.quit = program.Quit
-	// Quit the program instead of passing ctx to it. With ctx, the program would close the keyboard while it still reads from the keyboard.
+	// Call Quit instead of passing ctx to the program. With ctx, the program would close the keyboard during a read.
 	stopped := context.AfterFunc(ctx, program.Quit)
 	defer stopped()
 	_, err := program.Run()
@@ -43,7 +43,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	return nil
 }
 
-// guarded quits the program properly if the view panics. Otherwise the program would close the keyboard while it still reads from the keyboard.
+// guarded quits the program properly if the view panics. Otherwise the program would close the keyboard during a read.
 type guarded struct {
 	*Model
 	quit   func()
@@ -76,8 +76,9 @@ func (g *guarded) recovered() {
 	}
 }
 
-// PaletteFor queries the terminal for its background, and reads the number of colors from the environment. Call it before Run. It
-// doesn't query tmux and screen: for these, COLORFGBG=0;15 in the environment means a light background.
+// PaletteFor queries the terminal for its background color, and reads the number of colors from the environment. Call
+// it before Run. It doesn't query tmux and screen. For tmux and screen, COLORFGBG=0;15 in the environment means a light
+// background.
 func PaletteFor(out io.Writer, colour bool) tui.Palette {
 	if !colour {
 		return tui.NewPalette(tui.NoColour, false)

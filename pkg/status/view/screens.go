@@ -22,7 +22,7 @@ func number(n int) tui.Cell {
 	return text(fmt.Sprint(n))
 }
 
-// share returns the used part of an amount in percent.
+// share returns the used percentage of an amount.
 func share(a status.Amount) string {
 	if a.Total <= 0 {
 		return "-"
@@ -30,7 +30,7 @@ func share(a status.Amount) string {
 	return fmt.Sprintf("%d%%", a.Used*100/a.Total)
 }
 
-// machineSign returns a sign for the state of a machine, or for its worst problem.
+// machineSign returns the sign for the worst problem of a machine, or for its state.
 func machineSign(d *env, m *status.Machine) tui.Cell {
 	switch {
 	case m.State == "NotReady" || m.State == "Unknown":
@@ -53,7 +53,8 @@ func machineState(m *status.Machine) string {
 	return s
 }
 
-// shortState returns a machine's state in few words. A cordon is always shown, because the sign shows only the worst problem.
+// shortState returns a machine's state in few words. It always shows a cordon, because the sign shows only the worst
+// problem.
 func shortState(m *status.Machine) string {
 	if m.State == status.MachineReady && m.Cordoned {
 		return "cordoned"
@@ -83,7 +84,6 @@ func used(m *status.Machine) int {
 	return n
 }
 
-// machineNote returns the notes about a machine in one line.
 func machineNote(m *status.Machine) string {
 	parts := m.PressureWords()
 	if n := sick(m); n > 0 {
@@ -217,7 +217,7 @@ func jobSign(d *env, j *status.Job) tui.Cell {
 	return tui.Cell{Text: "…", Style: d.p.Warn} // it waits
 }
 
-// took returns how long a finished job ran, or how long a running job has been running.
+// took returns how long a job ran, or how long it has been running.
 func took(d *env, j *status.Job) string {
 	switch {
 	case j.Started == nil:
@@ -252,7 +252,7 @@ func gpus(n int) string {
 	return number(n).Text
 }
 
-// gpusOf returns how many GPUs a job gets. If the job requests fewer GPUs, the text contains both numbers.
+// gpusOf returns the number of GPUs that a job gets. If the job requests fewer GPUs, the text contains both numbers.
 func gpusOf(j *status.Job) string {
 	if j.TakesGPUs > j.GPUs {
 		return fmt.Sprintf("%d (asks for %s)", j.TakesGPUs, gpus(j.GPUs))
@@ -260,7 +260,7 @@ func gpusOf(j *status.Job) string {
 	return gpus(j.GPUs)
 }
 
-// newJobs returns a list of the jobs that of selects, or of all jobs if of is nil. title is the title of the list.
+// newJobs returns a list of the jobs for which of returns true, or of all jobs if of is nil.
 func newJobs(title string, of func(j *status.Job) bool) *jobList {
 	type j = *status.Job
 	return &jobList{name: title, list: newList(list[j]{
@@ -302,11 +302,12 @@ func newJobs(title string, of func(j *status.Job) bool) *jobList {
 	})}
 }
 
-// rememberedMax limits the number of remembered texts, including the texts of jobs that no longer exist. When the limit is reached, all texts are
-// dropped.
+// rememberedMax is the maximum number of cached texts. Texts of removed jobs also count. When the cache is full, all
+// texts are dropped.
 const rememberedMax = 50_000
 
-// remembered returns a function that caches the text of each value. The cache works because models share unchanged jobs.
+// remembered returns a function that caches the text of each value. Models share unchanged jobs, so a cached text
+// remains valid.
 func remembered[T comparable](text func(T) string) func(T) string {
 	known := map[T]string{}
 	return func(v T) string {
@@ -322,7 +323,6 @@ func remembered[T comparable](text func(T) string) func(T) string {
 	}
 }
 
-// jobList is a list of jobs with its own name.
 type jobList struct {
 	*list[*status.Job]
 	name string
@@ -369,7 +369,7 @@ func newVirtualClusters() page {
 	})
 }
 
-// vcSign returns a sign that shows whether a virtual cluster has bad GPUs, and whether jobs wait in its queue.
+// vcSign returns the sign of a virtual cluster. The sign shows bad GPUs and waiting jobs.
 func vcSign(d *env, c *status.VirtualCluster) tui.Cell {
 	switch {
 	case c.Deleted:
@@ -382,7 +382,7 @@ func vcSign(d *env, c *status.VirtualCluster) tui.Cell {
 	return tui.Cell{Text: tui.SignGood, Style: d.p.Good}
 }
 
-// nextOf returns the gang that starts next, and the reason why this gang waits.
+// nextOf returns the first gang of the queue, and the reason why the gang waits.
 func nextOf(c *status.VirtualCluster) string {
 	if c.Deleted {
 		return "no longer in the configuration: waiting jobs never start"
@@ -424,7 +424,7 @@ func newAlerts() page {
 	})
 }
 
-// objectOrder lists the alert labels that identify the object of an alert, in the order in which they are shown.
+// objectOrder lists the alert labels that identify the object of an alert, in display order.
 var objectOrder = []string{"node", "instance", "job_name", "pod", "service", "namespace", "gpu", "minor_number"}
 
 func labels(a *status.Alert) string {
@@ -466,7 +466,6 @@ func newEvents() page {
 	})
 }
 
-// openEvent opens the text of an event.
 func openEvent(_ *env, v *status.Event) effect {
 	lines := []string{"at       " + v.At.Local().Format("2006-01-02 15:04:05"), "type     " + v.Type, "reason   " + rules.WithTerm(v.Reason), "object   " + v.Object}
 	if v.Namespace != "" {

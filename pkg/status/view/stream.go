@@ -20,7 +20,7 @@ const (
 	drawEvery = 40 * time.Millisecond
 )
 
-// stream collects the lines that a running action writes. The action runs until it ends or the stream is closed.
+// stream collects the lines that an action writes. The action runs until it finishes or the stream is closed.
 type stream struct {
 	cancel context.CancelFunc
 
@@ -32,7 +32,7 @@ type stream struct {
 	wake  chan struct{}
 }
 
-// news is a message with new lines of a stream, or with its end.
+// news is a message with new lines of a stream, or with the end of the stream.
 type news struct {
 	of    *stream
 	lines []string
@@ -40,7 +40,8 @@ type news struct {
 	err   error
 }
 
-// begin starts an action that writes to out. It returns the stream of the lines, and the command that runs the action and waits for the first lines.
+// begin starts an action that writes to out. It returns the stream of lines, and a command that runs the action and
+// waits for the first lines.
 func begin(d *env, f func(ctx context.Context, out io.Writer) error) (*stream, tea.Cmd) {
 	ctx, cancel := context.WithCancel(d.ctx)
 	s := &stream{cancel: cancel, wake: make(chan struct{}, 1)}
@@ -56,7 +57,7 @@ func begin(d *env, f func(ctx context.Context, out io.Writer) error) (*stream, t
 	return s, tea.Batch(run, s.next)
 }
 
-// Write implements io.Writer. It keeps the lines until next takes them.
+// Write implements io.Writer. It buffers the lines for next.
 func (s *stream) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +96,7 @@ func (s *stream) end(err error) {
 	s.tell()
 }
 
-// next waits for lines and takes them. Lines that arrive at about the same time are shown together.
+// next waits for lines and returns them. It combines lines that arrive at about the same time.
 func (s *stream) next() tea.Msg {
 	<-s.wake
 	time.Sleep(drawEvery)
@@ -106,7 +107,8 @@ func (s *stream) next() tea.Msg {
 	return n
 }
 
-// shown returns a line as a terminal would show it: tabs become spaces, and text that a carriage return overwrites is removed.
+// shown returns a line as a terminal shows it. It replaces tabs with spaces and removes text that a carriage return
+// overwrites.
 func shown(l string) string {
 	l = strings.TrimRight(l, "\r")
 	if i := strings.LastIndexByte(l, '\r'); i >= 0 {

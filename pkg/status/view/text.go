@@ -16,11 +16,11 @@ import (
 	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
-// textPage is a scrollable text: an explanation, or a log that grows.
+// textPage is a scrollable text, such as an explanation or a growing log.
 type textPage struct {
 	name  string
 	lines []string
-	// work means that the text is the output of an action that continues when the user leaves the page.
+	// work means that the text is the output of an action that continues after the user has left the page.
 	work   bool
 	stream *stream
 	ended  bool
@@ -44,7 +44,8 @@ func newText(name string, lines []string) *textPage {
 	return p
 }
 
-// newStream opens a page that shows the output of an action. If work is set, the action continues when the user leaves the page.
+// newStream opens a page that shows the output of an action. If work is set, the action continues after the user has
+// left the page.
 func newStream(d *env, name string, work bool, f func(ctx context.Context, out io.Writer) error) effect {
 	s, cmd := begin(d, f)
 	p := &textPage{name: name, stream: s, follow: true, work: work, wrap: work}
@@ -80,7 +81,6 @@ func (p *textPage) close() {
 	}
 }
 
-// news appends new lines of the stream to the text.
 func (p *textPage) news(d *env, n news) tea.Cmd {
 	for _, l := range n.lines {
 		if d.p.Depth == tui.NoColour {
@@ -122,7 +122,6 @@ func (p *textPage) layout(w int) {
 	}
 }
 
-// show adds a line to the rows if it matches the filter.
 func (p *textPage) show(l string) {
 	if p.width == 0 {
 		return // it is laid out when it is first drawn
@@ -162,7 +161,7 @@ func (p *textPage) draw(d *env, w, h int) []string {
 	return out
 }
 
-// settle moves the window. A text has no cursor, so settle changes the top of the window.
+// settle changes the top of the window, because a text has no cursor.
 func (p *textPage) settle() {
 	most := max(p.win.Len-p.win.Height, 0)
 	if p.follow && p.stream != nil {

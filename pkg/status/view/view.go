@@ -21,7 +21,7 @@ type Options struct {
 	Now     func() time.Time // nil is time.Now
 }
 
-// mode is the mode of the view, which determines the meaning of keys.
+// mode determines the meaning of keys.
 type mode int
 
 const (
@@ -57,12 +57,12 @@ type Model struct {
 	over          bool
 
 	foot int // lines below the page
-	// listed is the number of page lines that the list of jump targets covers, including the line above the list.
+	// listed is the number of lines that the list of jump targets covers, including the line above it.
 	listed int
 	frame  string // "" if something has changed since it was drawn
 }
 
-// New returns a view. When ctx ends, all actions of the view are canceled.
+// New returns a view. When ctx ends, the view cancels all actions.
 func New(ctx context.Context, o Options) *Model {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -74,7 +74,6 @@ func New(ctx context.Context, o Options) *Model {
 	return m
 }
 
-// changedMsg carries a new model.
 type changedMsg struct{ cluster *status.Cluster }
 
 type secondMsg time.Time
@@ -84,7 +83,7 @@ type spinMsg time.Time
 // Init implements tea.Model.
 func (m *Model) Init() tea.Cmd { return tea.Batch(m.watch(), m.second()) }
 
-// watch returns a command that waits for a newer model than the last one.
+// watch returns a command that waits for a newer model.
 func (m *Model) watch() tea.Cmd {
 	ctx, source, seen := m.ctx, m.source, m.seen
 	return func() tea.Msg {
@@ -155,7 +154,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, tea.Batch(cmd, m.spin())
 }
 
-// spin schedules the next turn of the spinner, if the view waits for something.
+// spin schedules the next frame of the spinner while the page is loading.
 func (m *Model) spin() tea.Cmd {
 	if m.spinning || m.pending <= 0 && !m.waits() {
 		return nil
@@ -164,13 +163,12 @@ func (m *Model) spin() tea.Cmd {
 	return tea.Tick(200*time.Millisecond, func(t time.Time) tea.Msg { return spinMsg(t) })
 }
 
-// waits reports whether the page waits for the first line of a text, or for sources that haven't responded.
+// waits reports whether the page waits for the first line of a text, or for a source that hasn't responded.
 func (m *Model) waits() bool {
 	p, ok := m.page().(*textPage)
 	return m.cluster == nil || m.cluster.Loading() || ok && !p.ended && len(p.lines) == 0
 }
 
-// take stores and shows a new model.
 func (m *Model) take(c *status.Cluster) tea.Cmd {
 	first := m.cluster == nil
 	m.cluster, m.seen = c, c
@@ -180,7 +178,7 @@ func (m *Model) take(c *status.Cluster) tea.Cmd {
 	return m.refresh()
 }
 
-// refresh updates the page on top. The pages below are updated when they are shown again.
+// refresh updates only the top page. Other pages are updated when they are shown again.
 func (m *Model) refresh() tea.Cmd {
 	if p := m.page(); p != nil && m.cluster != nil {
 		return m.apply(p.refresh(&m.env))
@@ -207,7 +205,6 @@ func (m *Model) show(i int) tea.Cmd {
 	return m.refresh()
 }
 
-// drop closes the page on top.
 func (m *Model) drop() {
 	if c, ok := m.page().(closed); ok {
 		c.close()
@@ -215,7 +212,6 @@ func (m *Model) drop() {
 	m.stack = m.stack[:len(m.stack)-1]
 }
 
-// apply carries out the effect that a page returned.
 func (m *Model) apply(e effect) tea.Cmd {
 	cmds := []tea.Cmd{e.cmd}
 	if e.say != nil {
@@ -238,7 +234,7 @@ func (m *Model) apply(e effect) tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// finish shows the result of an action as a notice.
+// finish shows a notice about the result of an action.
 func (m *Model) finish(f done) {
 	switch {
 	case f.err != nil:
@@ -253,7 +249,7 @@ func (m *Model) finish(f done) {
 	}
 }
 
-// news passes lines to the page that shows them. If the page of an action is no longer open, a notice reports the end of the action.
+// news passes lines to the page of their stream. If that page is closed, a notice reports the end of the action.
 func (m *Model) news(n news) tea.Cmd {
 	for _, p := range m.stack {
 		t, ok := p.(*textPage)

@@ -16,7 +16,7 @@ type cluster struct {
 	vcs                    []share
 }
 
-// share lists the cells that one virtual cluster owns: whole racks, whole nodes, and quads. A quad is half of a node.
+// share lists the cells of a virtual cluster: whole racks, whole nodes, and quads. A quad is half of a node.
 type share struct {
 	name                string
 	racks, nodes, quads int
@@ -24,8 +24,9 @@ type share struct {
 
 func (s share) gpus(rackNodes int) int { return (s.racks*rackNodes+s.nodes)*gpusPerNode + s.quads*4 }
 
-// newCluster divides the racks among the virtual clusters. It assigns half of the racks as whole racks in turn, and the nodes of the other racks in
-// turn, beginning with the last virtual cluster. For every two virtual clusters, one node is split into two quads.
+// newCluster divides the racks among the virtual clusters. It assigns half of the racks as whole racks in turn. It assigns the
+// nodes of the other racks in turn, starting with the last virtual cluster. For every two virtual clusters, it splits one node
+// into two quads.
 func newCluster(s size) cluster {
 	nodes := s.gpus / gpusPerNode
 	c := cluster{gpus: s.gpus, rackNodes: min(16, nodes), vcs: make([]share, s.vcs)}
@@ -55,7 +56,6 @@ func (c cluster) draw(n int) share {
 	return c.vcs[0]
 }
 
-// cells returns the virtual cells of a virtual cluster.
 func (s share) cells() []cell.Virtual {
 	var out []cell.Virtual
 	for _, v := range []cell.Virtual{{Type: "RACK", Count: s.racks}, {Type: "RACK.NODE", Count: s.nodes}, {Type: "RACK.NODE.QUAD", Count: s.quads}} {

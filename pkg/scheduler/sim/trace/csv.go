@@ -26,7 +26,7 @@ type Job struct {
 	Pods, GPUsPerPod int
 }
 
-// GPUs returns the number of GPUs that the whole gang uses.
+// GPUs returns the number of GPUs of the whole gang.
 func (j Job) GPUs() int { return j.Pods * j.GPUsPerPod }
 
 var columns = []string{"job_id", "arrival_s", "duration_s", "vc", "priority", "pods", "gpus_per_pod"}
@@ -34,7 +34,7 @@ var columns = []string{"job_id", "arrival_s", "duration_s", "vc", "priority", "p
 // Header returns the first line of a trace file.
 func Header() string { return strings.Join(columns, ",") }
 
-// MaxSeconds is the largest time in a trace. It keeps sums of times far below the maximum of int.
+// MaxSeconds is the largest time in a trace. Sums of such times remain far below the maximum of int.
 const MaxSeconds = 1 << 40
 
 const maxPods = 1 << 20
@@ -49,8 +49,8 @@ func WriteCSV(w io.Writer, jobs []Job) error {
 	return b.Flush()
 }
 
-// ReadCSV reads a trace file and returns its jobs in the order of the file. file is the file name in errors. Columns may be in any order, and unknown
-// columns are ignored.
+// ReadCSV reads a trace file and returns its jobs in the order of the file. file is the file name in errors. Columns may be in
+// any order. Unknown columns are ignored.
 func ReadCSV(file string, r io.Reader) ([]Job, error) {
 	cr := csv.NewReader(r)
 	cr.TrimLeadingSpace, cr.ReuseRecord, cr.FieldsPerRecord = true, true, -1

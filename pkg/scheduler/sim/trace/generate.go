@@ -11,7 +11,7 @@ import (
 // Load is the load of a generated trace: the GPU time that arriving jobs request per second, as a share of all GPUs.
 const Load = 0.90
 
-// size describes a cluster for the generator by its numbers of GPUs, virtual clusters and jobs.
+// size is the size of a generated cluster and trace.
 type size struct{ gpus, vcs, jobs int }
 
 var known = []size{{64, 4, 4000}, {512, 4, 6000}, {2048, 8, 10000}, {8192, 8, 20000}, {65536, 8, 20000}}
@@ -27,13 +27,14 @@ func Sizes() []int {
 
 // Trace is a cluster and the jobs that arrive in it.
 type Trace struct {
-	// Config is the cluster in the scheduler's form. YAML is the same cluster as a configuration file in HiveD's format.
+	// Config is the cluster's configuration. YAML is the same configuration in HiveD's format.
 	Config cell.Config
 	YAML   []byte
 	Jobs   []Job
 }
 
-// Generate returns a trace for a cluster with one of the numbers of GPUs in Sizes. Another seed gives other jobs for the same cluster.
+// Generate returns a trace for a cluster with a number of GPUs from Sizes. A different seed gives different jobs for the same
+// cluster.
 func Generate(gpus int, seed uint64) (*Trace, error) {
 	i := slices.IndexFunc(known, func(s size) bool { return s.gpus == gpus })
 	if i < 0 {
@@ -45,13 +46,13 @@ func Generate(gpus int, seed uint64) (*Trace, error) {
 	return &Trace{Config: c.config(), YAML: c.yaml(), Jobs: makeJobs(r, c, s.jobs)}, nil
 }
 
-// jobSizes are the sizes of jobs in GPUs. jobShare is the share of the jobs of each size.
+// jobSizes are the sizes of jobs in GPUs. jobShare is the share of jobs of each size.
 var (
 	jobSizes = []int{1, 2, 4, 8, 16, 32, 64}
 	jobShare = []float64{0.40, 0.14, 0.14, 0.18, 0.07, 0.045, 0.025}
 )
 
-// makeJobs draws all jobs first and their arrivals afterwards, because the rate of arrivals depends on the work of all jobs.
+// makeJobs generates the arrivals after the jobs, because the arrival rate depends on the work of all jobs.
 func makeJobs(r *random, c cluster, n int) []Job {
 	jobs := make([]Job, n)
 	work := 0.0
@@ -59,7 +60,8 @@ func makeJobs(r *random, c cluster, n int) []Job {
 		v := c.draw(int(r.uniform() * float64(c.gpus)))
 		j := &jobs[i]
 		j.ID, j.VC, j.Priority = i, v.name, drawPriority(r.uniform())
-		// Opportunistic jobs may use a quarter of the cluster. Guaranteed jobs may use half of the whole nodes that their virtual cluster owns.
+		// An opportunistic job may use a quarter of the cluster. A guaranteed job may use half of the whole nodes that its
+		// virtual cluster owns.
 		limit := c.gpus / 4
 		if j.Priority >= 0 {
 			limit = max(4, (v.racks*c.rackNodes+v.nodes)*gpusPerNode/2)
@@ -82,7 +84,8 @@ func makeJobs(r *random, c cluster, n int) []Job {
 	return jobs
 }
 
-// drawPriority returns opportunistic for 30 % of the jobs. For the other jobs it returns 0, 10 and 100 in 60, 30 and 10 % of the cases.
+// drawPriority returns opportunistic for 30 % of the jobs. For the other jobs, it returns 0, 10 and 100 in 60, 30 and 10 % of
+// the cases.
 func drawPriority(p float64) int {
 	switch {
 	case p < 0.30:
@@ -96,7 +99,7 @@ func drawPriority(p float64) int {
 	}
 }
 
-// drawSize returns a random job size. It halves the size until it is within the limit.
+// drawSize returns a random job size. It halves the size until the size is within the limit.
 func drawSize(p float64, limit int) int {
 	gpus := jobSizes[len(jobSizes)-1]
 	for i, share := range jobShare {

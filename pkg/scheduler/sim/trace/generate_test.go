@@ -18,7 +18,7 @@ func hash(b []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Published figures for these traces are valid only as long as no byte of the traces changes.
+// Published figures for these traces are valid only if the traces never change.
 func TestGenerateMakesTheSameBytesForEver(t *testing.T) {
 	for _, c := range []struct {
 		gpus      int

@@ -2,8 +2,8 @@ package trace
 
 import "math"
 
-// random is the generator splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014). It is so short that a program
-// in any language can implement it and generate the same jobs.
+// random is the generator splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014). It is
+// simple enough to reimplement in any language, so that other programs can generate the same jobs.
 type random struct{ state uint64 }
 
 func (r *random) next() uint64 {
@@ -17,7 +17,7 @@ func (r *random) next() uint64 {
 // uniform returns a number in [0, 1).
 func (r *random) uniform() float64 { return float64(r.next()>>11) / (1 << 53) }
 
-// normal returns a number of the standard normal distribution, by Box and Muller.
+// normal returns a normally distributed number, by Box and Muller.
 func (r *random) normal() float64 {
 	u := r.uniform()
 	for u == 0 {

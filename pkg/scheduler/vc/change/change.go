@@ -1,6 +1,6 @@
-// Package change changes virtual clusters in the configuration that a cluster stores, and in the running scheduler. It doesn't read the
-// configuration's secrets. In: a request for a change, and the connection to a cluster. Out: its effect, and a new revision of the configuration that
-// the scheduler loads.
+// Package change changes virtual clusters in the configuration that a cluster stores, and in the running scheduler. It doesn't
+// read the configuration's secrets. In: a request for a change, and the connection to a cluster. Out: the effect of the change,
+// and a new revision of the configuration that the scheduler loads.
 package change
 
 import (
@@ -29,7 +29,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
-// Changer changes the virtual clusters of one cluster.
+// Changer changes the virtual clusters of a cluster.
 type Changer struct {
 	Client    kubernetes.Interface
 	Scheduler *vc.Scheduler
@@ -43,7 +43,7 @@ func (e *InvalidError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *InvalidError) Unwrap() error { return e.Err }
 
-// RefusedError is the error for a change that the present state of the cluster doesn't allow.
+// RefusedError is the error for a change that the current state of the cluster doesn't allow.
 type RefusedError struct{ Err error }
 
 func (e *RefusedError) Error() string { return e.Err.Error() }
@@ -51,7 +51,7 @@ func (e *RefusedError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// PendingError is the error for a change that is stored but that the scheduler doesn't use yet. A repetition of the same change continues the change.
+// PendingError means that a change is stored but not yet used by the scheduler. The user can continue by repeating the change.
 type PendingError struct {
 	Revision int
 	Err      error
@@ -59,7 +59,7 @@ type PendingError struct {
 
 func (e *PendingError) Error() string { return e.Message() + ": " + e.Err.Error() }
 
-// Message returns the text of the error without its cause.
+// Message returns the text of the error without the cause.
 func (e *PendingError) Message() string {
 	return fmt.Sprintf("revision %d of the configuration is stored, but the scheduler doesn't have it yet", e.Revision)
 }
@@ -67,7 +67,8 @@ func (e *PendingError) Message() string {
 // Unwrap returns the cause.
 func (e *PendingError) Unwrap() error { return e.Err }
 
-// Do makes a change, and records by as its author. If Do fails, except with a PendingError, or o is a DryRun, the configuration doesn't change.
+// Do makes a change and records by as its author. In a dry run or after an error, the configuration doesn't change. After a
+// PendingError, it has changed.
 func (c *Changer) Do(ctx context.Context, o *vc.ChangeSet, by string) (*vc.Outcome, error) {
 	if err := check(o); err != nil {
 		return nil, &InvalidError{err}
@@ -140,8 +141,8 @@ func check(o *vc.ChangeSet) error {
 	return nil
 }
 
-// amend writes the requests into services-configuration.yaml and checks the result. It returns a draft of the configuration, and the scheduler's part
-// of the file.
+// amend applies the requests to services-configuration.yaml and checks the result. It returns a draft of the configuration, and
+// the scheduler's part of the file.
 func amend(held *store.Store, p *store.Public, requests []vc.Request) (*store.Draft, []byte, error) {
 	text, err := edit(p, requests)
 	if err != nil {
@@ -155,7 +156,7 @@ func amend(held *store.Store, p *store.Public, requests []vc.Request) (*store.Dr
 	return draft, part, err
 }
 
-// unfinished returns the requests, except deletions, whose result is in the configuration but not yet in the scheduler.
+// unfinished returns the requests whose result is in the configuration but not yet in the scheduler. It omits deletions.
 func unfinished(requests []vc.Request, p *store.Public, read *corev1.ConfigMap) []vc.Request {
 	have, err := vc.Read(p.Files[config.ServicesFile])
 	if err != nil || read == nil {
@@ -168,7 +169,7 @@ func unfinished(requests []vc.Request, p *store.Public, read *corev1.ConfigMap) 
 	})
 }
 
-// part returns the scheduler's part of a configuration, in the form that the scheduler's chart writes.
+// part returns the scheduler's part of a configuration in the same format as the scheduler's chart.
 func part(c *config.Cluster, services []byte) ([]byte, error) {
 	cells, found := schedulerconfig.FromCluster(c.Layout, config.ServicesFile, services)
 	if err := found.Err(); err != nil {
@@ -204,7 +205,7 @@ func edit(p *store.Public, requests []vc.Request) ([]byte, error) {
 	return vc.Edit(text, changes)
 }
 
-// after returns all definitions after the changes. The next request starts from them.
+// after returns all definitions after the changes, which are the input of the next request.
 func after(have map[string]vc.Definition, changed map[string]*vc.Definition) map[string]vc.Definition {
 	out := maps.Clone(have)
 	if out == nil {
@@ -220,7 +221,8 @@ func after(have map[string]vc.Definition, changed map[string]*vc.Definition) map
 	return out
 }
 
-// inScheduler returns an error if HiveD's own file defines the virtual clusters, because paictl can't edit a file that is a text in another file.
+// inScheduler returns an error if HiveD's own file defines the virtual clusters. paictl can't edit that file, because it is a
+// string in another file.
 func inScheduler(c *config.Cluster, have map[string]vc.Definition) error {
 	for _, name := range []string{"scheduler", "hivedscheduler"} {
 		section, _ := c.Services.Sections[name].(map[string]any)
@@ -232,7 +234,8 @@ func inScheduler(c *config.Cluster, have map[string]vc.Definition) error {
 	return nil
 }
 
-// judge requests the effect on gangs from the running scheduler, and finds jobs that the change would leave without a virtual cluster.
+// judge requests the effect on gangs from the running scheduler. It also finds jobs that would have no virtual cluster after
+// the change.
 func (c *Changer) judge(ctx context.Context, o *vc.ChangeSet, out *vc.Outcome, text []byte) error {
 	var err error
 	out.Effect, err = c.Scheduler.Validate(ctx, text)
@@ -269,7 +272,7 @@ func problems(v *api.Validation) error {
 	return hint.Wrap(fmt.Errorf("the scheduler would refuse it: %s", strings.Join(parts, "; ")), remedy)
 }
 
-// read returns the ConfigMap that the scheduler reads, or nil if the scheduler wasn't started.
+// read returns the scheduler's ConfigMap, or nil if the scheduler wasn't started.
 func (c *Changer) read(ctx context.Context) (*corev1.ConfigMap, error) {
 	cm, err := c.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, schedulerconfig.ConfigMap, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -281,15 +284,15 @@ func (c *Changer) read(ctx context.Context) (*corev1.ConfigMap, error) {
 	return cm, nil
 }
 
-// apply writes the ConfigMap that the scheduler watches, with the same content as the scheduler's chart. The Helm release gets the change when the
-// service is started next.
+// apply writes the scheduler's ConfigMap, with the same content as the scheduler's chart. The Helm release gets the change at
+// the next start of the service.
 func (c *Changer) apply(ctx context.Context, held *store.Store) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		cm, err := c.read(ctx)
 		if err != nil || cm == nil {
 			return err
 		}
-		// The configuration is read after the ConfigMap, so that a slow change never overwrites the result of a later change.
+		// Read the configuration after the ConfigMap, so that a slow change never overwrites the result of a later change.
 		p, err := held.Public(ctx)
 		if err != nil {
 			return err

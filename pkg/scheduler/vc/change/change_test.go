@@ -33,7 +33,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/vc/change"
 )
 
-// stored returns a cluster with four machines with eight GPUs each, whose configuration is pushed and contains a password.
+// stored returns a cluster with four machines with eight GPUs each. Its configuration is pushed and contains a password.
 func stored(t *testing.T, objects ...runtime.Object) *fake.Clientset {
 	t.Helper()
 	files := map[string][]byte{
@@ -61,7 +61,7 @@ func stored(t *testing.T, objects ...runtime.Object) *fake.Clientset {
 	return client
 }
 
-// scheduler returns a Scheduler that sends the results of answer as its responses. If answer is nil, no scheduler is installed.
+// scheduler returns a Scheduler whose responses are the results of answer. If answer is nil, no scheduler is installed.
 func scheduler(t *testing.T, answer func(path string) any) *vc.Scheduler {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -92,7 +92,6 @@ func fine(path string) any {
 	return api.VirtualClusters{Problem: "an old one"}
 }
 
-// cells returns a request that sets the number of machines of a virtual cluster.
 func cells(name string, n int) vc.Request {
 	return vc.Request{Name: name, Cells: []vc.Cells{{CellType: "g-NODE", CellNumber: n}}}
 }
@@ -141,7 +140,7 @@ func TestAChangeIsPushedAndLoadedByTheScheduler(t *testing.T) {
 	require.ErrorAs(t, err, &refused)
 }
 
-// loaded returns the number of machines of each virtual cluster in the ConfigMap that the scheduler reads.
+// loaded returns the number of machines of each virtual cluster in the scheduler's ConfigMap.
 func loaded(t *testing.T, client kubernetes.Interface) map[string]int {
 	t.Helper()
 	now, err := client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(t.Context(), schedulerconfig.ConfigMap, metav1.GetOptions{})
@@ -155,8 +154,8 @@ func loaded(t *testing.T, client kubernetes.Interface) map[string]int {
 	return out
 }
 
-// interrupted returns a client of the same objects. Before the client first updates the ConfigMap that the scheduler reads, it calls do once, and the
-// update fails with do's error.
+// interrupted returns a client for the same objects. The first update of the scheduler's ConfigMap calls do and fails with its
+// error.
 func interrupted(client *fake.Clientset, do func() error) *fake.Clientset {
 	out, done := fake.NewClientset(), false
 	out.PrependReactor("*", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
@@ -256,7 +255,7 @@ func owner(name string, gpus, nodes int) *api.VirtualCluster {
 	return v
 }
 
-// effect returns a scheduler's validation of a change that removes or shrinks some virtual clusters.
+// effect returns the validation of a change that removes or shrinks some virtual clusters.
 func effect() *api.Validation {
 	cpus := owner("prep", 0, 0)
 	cpus.CPU = &cell.CPUStats{Guaranteed: 15}

@@ -21,8 +21,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// inside lists the jobs in virtual clusters that would be deleted or would keep no cells. It describes the resources that each job holds or waits
-// for.
+// inside lists the jobs in virtual clusters that would be deleted or would lose all cells. It describes the resources that each
+// job holds or waits for.
 type inside map[string]map[string]string // by virtual cluster and job
 
 func (in inside) add(vc, job, what string) {
@@ -34,8 +34,8 @@ func (in inside) add(vc, job, what string) {
 	}
 }
 
-// inside finds these jobs in the scheduler's validation. If no scheduler responds, it finds them by the pods that name a virtual cluster that would
-// be deleted.
+// inside finds these jobs in the scheduler's validation. If no scheduler responds, it finds the pods in virtual clusters that
+// would be deleted.
 func (c *Changer) inside(ctx context.Context, o *vc.ChangeSet, out *vc.Outcome) (inside, error) {
 	in := inside{}
 	if out.Effect != nil && out.Note == "" {
@@ -56,7 +56,7 @@ func (c *Changer) inside(ctx context.Context, o *vc.ChangeSet, out *vc.Outcome) 
 	return in, nil
 }
 
-// keepsNothing reports whether a virtual cluster would be deleted, or would lose all its cells.
+// keepsNothing reports whether a virtual cluster would be deleted or would lose all its cells.
 func keepsNothing(v *api.Validation, name string) bool {
 	return slices.ContainsFunc(v.VirtualClusters, func(c api.ChangedVirtualCluster) bool {
 		return c.Name == name && c.Before != nil && (c.After == nil || c.After.Guaranteed == 0 && c.After.CPUCells() == 0)
@@ -95,13 +95,13 @@ func (c *Changer) podsInside(ctx context.Context, vc string, out inside) error {
 	return nil
 }
 
-// remedyInside is the remedy for a change that is rejected because of these jobs.
+// remedyInside is the remedy for a change that is rejected because of such jobs.
 const remedyInside = "stop them (paictl job stop), or submit them to another virtual cluster (paictl job clone); with --force running jobs continue without a guarantee, and waiting jobs never start"
 
-// maxJobsNamed is the maximum number of jobs that the rejection names for a virtual cluster.
+// maxJobsNamed is the maximum number of jobs that an error lists per virtual cluster.
 const maxJobsNamed = 8
 
-// refusal explains why a change would leave jobs without a virtual cluster. It returns "" if there are no such jobs.
+// refusal explains why jobs would have no virtual cluster after the change. It returns "" if no such jobs exist.
 func (in inside) refusal() string {
 	var parts []string
 	for _, vc := range slices.Sorted(maps.Keys(in)) {
