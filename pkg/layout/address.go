@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// CompareAddresses orders IP addresses by their value, so 10.0.0.9 comes before 10.0.0.10. Texts that aren't addresses come last, in text order.
+// CompareAddresses orders IP addresses by their value, so 10.0.0.9 comes before 10.0.0.10. Strings that aren't addresses come last, in lexical order.
 func CompareAddresses(a, b string) int {
 	x, errA := netip.ParseAddr(a)
 	y, errB := netip.ParseAddr(b)

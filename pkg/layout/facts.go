@@ -19,7 +19,7 @@ var discoverScript string
 // its output.
 func DiscoverScript() string { return discoverScript }
 
-// Facts are the facts that a machine reports about itself. A fact that isn't reported is empty.
+// Facts are the facts that a machine reports about itself. A field is empty if the machine didn't report the fact.
 type Facts struct {
 	Hostname  string `json:"hostname"`
 	OSID      string `json:"os-id"`      // ubuntu, debian, …
@@ -58,7 +58,7 @@ type Facts struct {
 
 	UID  int    `json:"uid"`
 	Sudo string `json:"sudo"` // root, free, password, refused, missing
-	// SudoError explains why the user couldn't become root with the password. It contains the remedy.
+	// SudoError explains why the user couldn't become root with the password. The error contains the remedy.
 	SudoError error `json:"-"`
 
 	MachineID   string `json:"machine-id,omitempty"`
@@ -97,7 +97,7 @@ type Runtime struct {
 	State string `json:"state"` // running, installed
 }
 
-// PCIDevice is an accelerator on the PCI bus. The kernel lists it even without a driver.
+// PCIDevice is an accelerator on the PCI bus. The kernel lists PCI devices even if no driver is installed.
 type PCIDevice struct {
 	Address string `json:"address"`
 	Vendor  string `json:"vendor"` // four hex digits, 10de
@@ -119,15 +119,15 @@ type InfinibandPort struct {
 	State string `json:"state"`
 }
 
-// These constants limit the script's output. A real output has about 60 lines.
+// These constants limit the output of the discovery script. A machine normally prints about 60 lines.
 const (
 	maxFactsBytes = 1 << 20
 	maxValueBytes = 1024
 	maxListed     = 512 // entries of one kind
 )
 
-// ParseFacts reads the output of the discovery script. It fails if the output is incomplete or comes from another program. It drops odd values and
-// never trusts them.
+// ParseFacts reads the output of the discovery script. ParseFacts fails if the output is incomplete or comes from another program. ParseFacts drops
+// values that have an unexpected format.
 func ParseFacts(answer []byte) (Facts, error) {
 	var f Facts
 	if len(answer) > maxFactsBytes {
@@ -170,7 +170,7 @@ func firstLine(b []byte) string {
 	return clean(string(line[:min(len(line), 80)]))
 }
 
-// clean makes a value safe to print and to store. It returns valid UTF-8 of limited length without control characters.
+// clean makes a value safe to print and to store. The result is valid UTF-8 of limited length without control characters.
 func clean(s string) string {
 	if len(s) > maxValueBytes {
 		s = s[:maxValueBytes]
@@ -238,7 +238,7 @@ func (f *Facts) set(key, value string) {
 	}
 }
 
-// add sets a fact, or appends to a list. It ignores unknown keys, because a later version of the script may send them.
+// add sets a fact, or appends to a list. add ignores unknown keys, because a later version of the script may send them.
 func (f *Facts) add(key, value string) {
 	w := strings.Fields(value)
 	switch {
@@ -310,7 +310,7 @@ func diskKind(name, rotational string) string {
 	return "ssd"
 }
 
-// number parses a count. It returns 0 if the text isn't a count.
+// number parses a count. number returns 0 if the text isn't a count.
 func number(s string) int64 {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < 0 {
@@ -319,7 +319,7 @@ func number(s string) int64 {
 	return n
 }
 
-// countRanges returns the number of processors in a list of the kernel's form, such as "0-3,8-11". It returns 0 for an invalid list.
+// countRanges returns the number of processors in a list in the kernel's format, such as "0-3,8-11". countRanges returns 0 for an invalid list.
 func countRanges(list string) int {
 	const limit = 65536
 	total := 0

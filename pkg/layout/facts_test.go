@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/test/runnable"
 )
 
-// fakeMachine has a folder that replaces / and a folder of stub commands.
+// fakeMachine has a folder that replaces /, and a folder of stub commands.
 type fakeMachine struct {
 	t    *testing.T
 	root string
@@ -324,7 +324,7 @@ func TestAnAnswerBehindALoginBannerIsRead(t *testing.T) {
 }
 
 func TestTheScriptStartsFewPrograms(t *testing.T) {
-	// The goal for 50 hosts is 1.5 times the time of a bare SSH command. Every program that starts on a host adds to the time.
+	// On 50 hosts, discovery should take at most 1.5 times as long as a bare SSH command. Each program that starts on a host adds to the time.
 	m := newFakeMachine(t)
 	log := filepath.Join(t.TempDir(), "started")
 	for _, name := range []string{"uname", "date", "id", "df", "ip", "sudo", "grep", "sed", "awk", "cat", "tr", "cut", "head"} {

@@ -6,17 +6,16 @@ import (
 	"strings"
 )
 
-// These are the PCI vendor ids of the makers of accelerators. Other vendors' display controllers (a server's management card, a virtual machine's
-// screen) are ignored.
+// PCI vendor ids of accelerators. Display controllers of other vendors are ignored, such as a server's management card.
 const (
 	pciNVIDIA = "10de"
 	pciAMD    = "1002"
 	pciHabana = "1da3"
 )
 
-// pciModels returns the names of common data-center GPUs by their PCI ids. They are for machines without an installed driver, and for AMD's GPUs,
-// because AMD's driver reports no names. The sources are the public PCI ID repository and, for AMD's GPUs, also the list amdgpu.ids of libdrm. The id
-// 740c belongs to the MI250 and the MI250X, and 744c to all models of the RX 7900.
+// pciModels returns the names of common data-center GPUs by their PCI ids. paictl uses pciModels if no driver is installed, and for AMD's GPUs,
+// because AMD's driver reports no names. The sources are the public PCI ID repository and the list amdgpu.ids of libdrm. The id 740c belongs to the
+// MI250 and the MI250X, and the id 744c belongs to all models of the RX 7900.
 func pciModels() map[string]string {
 	return map[string]string{
 		"10de:102d": "Tesla-K80",
@@ -72,15 +71,14 @@ func pciModels() map[string]string {
 	}
 }
 
-// amdModels returns the prefixes of the models of AMD's GPUs, in lower case. otherModels returns the prefixes for the GPUs of other vendors except
-// NVIDIA.
+// amdModels returns the prefixes of the models of AMD's GPUs, in lower case.
 func amdModels() []string { return []string{"amd", "instinct", "radeon", "pci-" + pciAMD} }
 func otherModels() []string {
 	return []string{"pci-" + pciHabana, "gaudi", "habana", "intel", "ascend", "huawei", "enflame"}
 }
 
-// NVIDIA reports whether the GPUs are NVIDIA's. Operators write models in many ways, mostly without the vendor, so every model that isn't known to be
-// another vendor's counts as NVIDIA's.
+// NVIDIA reports whether the GPUs are NVIDIA's. Operators write models in many ways, mostly without the vendor, so NVIDIA returns true for every
+// model without the prefix of another vendor.
 func (g *GPU) NVIDIA() bool { return !g.AMD() && !g.begins(otherModels()) }
 
 // AMD reports whether the model begins with one of the prefixes of AMD's GPUs.
@@ -91,8 +89,7 @@ func (g *GPU) begins(models []string) bool {
 	return slices.ContainsFunc(models, func(m string) bool { return strings.HasPrefix(model, m) })
 }
 
-// PCIModel returns the model of a GPU for its vendor and device ids on the PCI bus, such as 1002 and 74a1. If the ids aren't known, PCIModel makes
-// the model from them.
+// PCIModel returns the model of a GPU for its vendor and device ids on the PCI bus, such as 1002 and 74a1. PCIModel makes a model from unknown ids.
 func PCIModel(vendor, device string) string {
 	if model, ok := pciModels()[vendor+":"+device]; ok {
 		return model
@@ -100,9 +97,9 @@ func PCIModel(vendor, device string) string {
 	return "pci-" + vendor + "-" + device
 }
 
-// AMDGPU reports whether a device of AMD is a GPU for computing, by its id and its class on the PCI bus, such as 74a1 and 0x120000. AMD sells GPUs
-// and display adapters under one vendor id, so the class decides: 0x0302 (3D controller), 0x0380 and 0x12 (accelerator) mean a GPU. Cards that can do
-// both have the class of a display adapter, 0x0300. They count as GPUs if their name is known.
+// AMDGPU reports whether an AMD device is a GPU for computing. The arguments are the device id and the class on the PCI bus, such as 74a1 and
+// 0x120000. AMD sells GPUs and display adapters under one vendor id, so the class decides. The classes 0x0302 (3D controller), 0x0380 and 0x12
+// (accelerator) mean a GPU. Cards for computing and display have class 0x0300 (display adapter), and count as GPUs if pciModels contains their id.
 func AMDGPU(device, class string) bool {
 	switch _, known := pciModels()[pciAMD+":"+device]; {
 	case strings.HasPrefix(class, "0x0300"):
@@ -112,7 +109,7 @@ func AMDGPU(device, class string) bool {
 	}
 }
 
-// KnownNVIDIA returns the sorted PCI device ids of the NVIDIA GPUs with a known name.
+// KnownNVIDIA returns the sorted PCI device ids of the NVIDIA GPUs in pciModels.
 func KnownNVIDIA() []string {
 	var out []string
 	for id := range pciModels() {
@@ -124,7 +121,7 @@ func KnownNVIDIA() []string {
 	return out
 }
 
-// NVLink5 reports whether network cards manage the machine's NVSwitches, as on HGX B200. Older switches are NVIDIA's own PCI devices.
+// NVLink5 reports whether network cards manage the machine's NVSwitches, as on HGX B200. On older machines, the NVSwitches are PCI devices of NVIDIA.
 func (f Facts) NVLink5() bool {
 	return slices.ContainsFunc(f.NVSwitches, func(d PCIDevice) bool { return d.Vendor != pciNVIDIA })
 }
@@ -178,7 +175,6 @@ func (f *Facts) addGPU(key, value string) {
 	}
 }
 
-// isAccelerator reports whether a PCI device is a GPU for computing, and not a display adapter.
 func isAccelerator(d PCIDevice, class string) bool {
 	switch d.Vendor {
 	case pciNVIDIA, pciHabana:
@@ -189,7 +185,7 @@ func isAccelerator(d PCIDevice, class string) bool {
 	return false
 }
 
-// addSMI parses a line of nvidia-smi's output: "index, name, memory in MiB, driver, uuid", or an error message if nvidia-smi doesn't work.
+// addSMI parses a line of nvidia-smi's output: "index, name, memory in MiB, driver, uuid". The line is an error message if nvidia-smi failed.
 func (f *Facts) addSMI(line string) {
 	p := strings.Split(line, ",")
 	for i := range p {
@@ -208,8 +204,7 @@ func (f *Facts) addSMI(line string) {
 	f.Driver = p[3]
 }
 
-// addModel adds a model from /proc/driver/nvidia. It ignores the model if nvidia-smi has listed GPUs, because nvidia-smi's output comes first and
-// contains more details.
+// addModel adds a model from /proc/driver/nvidia. addModel ignores the model if nvidia-smi has listed GPUs, because nvidia-smi reports more details.
 func (f *Facts) addModel(model string) {
 	if len(f.NVIDIA) > 0 && f.NVIDIA[0].UUID != "" || model == "" || len(f.NVIDIA) >= maxListed {
 		return
@@ -217,8 +212,8 @@ func (f *Facts) addModel(model string) {
 	f.NVIDIA = append(f.NVIDIA, NVIDIAGPU{Model: model})
 }
 
-// GPU returns the machine's accelerators as the GPU of a SKU, or nil if the machine doesn't have any. The GPUs that the driver lists take precedence
-// over the GPUs on the PCI bus, because a GPU that the driver lost can't be used.
+// GPU returns the machine's accelerators as the GPU of a SKU, or nil if the machine contains no accelerator. The driver's list takes precedence over
+// the PCI bus, because the driver can't use a GPU that is missing from its list.
 func (f Facts) GPU() *GPU {
 	count := map[string]int{}
 	switch {
@@ -247,8 +242,8 @@ func (f Facts) GPU() *GPU {
 	return &GPU{Type: models[0], Count: total, Driver: f.Driver}
 }
 
-// modelWord returns a model's name as one word: "NVIDIA A100-SXM4-80GB" becomes
-// NVIDIA-A100-SXM4-80GB, the form of the label nvidia.com/gpu.product.
+// modelWord returns the name of a model in the form of the label nvidia.com/gpu.product. For example, "NVIDIA A100-SXM4-80GB" becomes
+// NVIDIA-A100-SXM4-80GB.
 func modelWord(model string) string { return word(model, false) }
 
 func word(s string, lower bool) string {

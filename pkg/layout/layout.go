@@ -1,5 +1,5 @@
-// Package layout describes the machines of a cluster by their hardware (SKUs), addresses, roles and labels. It turns the facts that discovery found
-// on the machines into SKUs. In: layout.yaml, or outputs of the discovery script. Out: plain values; it depends only on secrets.
+// Package layout describes the machines of a cluster by their hardware (SKUs), addresses, roles and labels. The package converts the facts of the
+// machines to SKUs. In: layout.yaml, or outputs of the discovery script. Out: plain values; it depends only on secrets.
 package layout
 
 import (
@@ -29,8 +29,8 @@ type Layout struct {
 	MachineList []Machine      `yaml:"machine-list" json:"machine-list"`
 }
 
-// SSH holds the settings of SSH connections to machines. The Layout's SSH holds the defaults for all machines. A machine's own SSH overrides them,
-// field by field.
+// SSH holds the settings of SSH connections to machines. Layout.SSH holds the defaults for all machines. Each field of Machine.SSH overrides the
+// default.
 type SSH struct {
 	Username   string        `yaml:"username,omitempty" json:"username,omitempty"`
 	Password   secret.String `yaml:"password,omitempty" json:"password,omitempty"`
@@ -51,32 +51,31 @@ type SKU struct {
 	Arch  string   `yaml:"arch,omitempty" json:"arch,omitempty"`
 	Disks []Disk   `yaml:"disks,omitempty" json:"disks,omitempty"`
 	RDMA  []string `yaml:"infiniband,omitempty" json:"infiniband,omitempty"` // device names, mlx5_0 …
-	// Discovered is false if the values must be filled in by hand, because they weren't read from a machine (config generate --offline).
+	// Discovered is false if an operator must fill in the values, because "config generate --offline" reads no machines.
 	Discovered bool `yaml:"discovered" json:"discovered"`
 }
 
-// CPU describes the processors of a machine of a SKU.
+// CPU describes the processors of each machine of a SKU.
 type CPU struct {
 	VCore int    `yaml:"vcore" json:"vcore"` // logical processors
 	Model string `yaml:"model,omitempty" json:"model,omitempty"`
 }
 
-// GPU describes the GPUs of a machine of a SKU.
+// GPU describes the GPUs of each machine of a SKU.
 type GPU struct {
 	Type   string `yaml:"type" json:"type"` // model, such as NVIDIA-A100-SXM4-80GB
 	Count  int    `yaml:"count" json:"count"`
 	Driver string `yaml:"driver,omitempty" json:"driver,omitempty"`
 	// Simulated means that the GPUs exist only in NVML's mock (quick-start's gpu: simulate).
 	Simulated bool `yaml:"simulated,omitempty" json:"simulated,omitempty"`
-	// Parts is the number of parts into which each GPU is split for jobs, which then share the GPU's time. It is 0 or 1 if a job has a GPU alone.
+	// Parts is the number of jobs that share a GPU by taking turns. Parts is 0 or 1 if each job uses a whole GPU.
 	Parts int `yaml:"parts,omitempty" json:"parts,omitempty"`
-	// MIG is the profile of the instances into which the hardware splits each GPU for jobs, such as 1g.10gb. It is empty if the hardware doesn't
-	// split the GPUs.
+	// MIG is the profile of the hardware instances into which each GPU is split, such as 1g.10gb. MIG is empty if the hardware doesn't split the GPUs.
 	MIG string `yaml:"mig,omitempty" json:"mig,omitempty"`
 }
 
-// Shares returns how many jobs can share one of the GPUs at a time. A profile that the card doesn't have is an error of the configuration, so Shares
-// returns 1 for it.
+// Shares returns how many jobs can share a GPU at the same time. Shares returns 1 if the card doesn't support the profile, which is an error in the
+// configuration.
 func (g *GPU) Shares() int {
 	if g.MIG != "" {
 		n, err := MIGInstances(g.Type, g.MIG)
@@ -88,10 +87,11 @@ func (g *GPU) Shares() int {
 	return max(g.Parts, 1)
 }
 
-// Leaves returns how many jobs of the smallest size the GPUs of a machine can run at a time. The scheduler uses this number as the number of GPUs.
+// Leaves returns how many jobs of the smallest size the GPUs of a machine can run at the same time. The scheduler treats each share of a GPU as one
+// GPU.
 func (g *GPU) Leaves() int { return g.Count * g.Shares() }
 
-// Disk is a block device of the machines of a SKU.
+// Disk is a block device of each machine of a SKU.
 type Disk struct {
 	Name string `yaml:"name" json:"name"`
 	Size string `yaml:"size" json:"size"`                     // a Kubernetes quantity
@@ -107,7 +107,7 @@ type Machine struct {
 	Labels   map[string]string `yaml:"labels,omitempty" json:"labels,omitempty"`
 	Taints   []string          `yaml:"taints,omitempty" json:"taints,omitempty"` // key[=value]:Effect
 	SSH      *SSH              `yaml:"ssh,omitempty" json:"ssh,omitempty"`
-	// GPUsForPods are the indices of the GPUs that are for ordinary pods instead of jobs.
+	// GPUsForPods are the indices of the GPUs that only ordinary pods use, and jobs don't.
 	GPUsForPods []int `yaml:"gpus-for-pods,omitempty" json:"gpus-for-pods,omitempty"`
 }
 
@@ -121,7 +121,7 @@ func (m Machine) HasRole(role string) bool {
 	return false
 }
 
-// GPUsForJobs returns the indices of a machine's GPUs that are for jobs, in ascending order. These are all GPUs except the GPUs for ordinary pods.
+// GPUsForJobs returns the indices of a machine's GPUs that are reserved for jobs, in ascending order. GPUsForJobs leaves out the GPUs in GPUsForPods.
 func (l *Layout) GPUsForJobs(m Machine) []int {
 	var out []int
 	if gpu := l.MachineSKU[m.SKU].GPU; gpu != nil {
@@ -134,8 +134,8 @@ func (l *Layout) GPUsForJobs(m Machine) []int {
 	return out
 }
 
-// SSHFor returns the SSH settings of the machine: its own values and, for missing values, the layout's. A machine with its own key or password
-// inherits neither key nor password from the layout.
+// SSHFor returns the SSH settings of the machine. The layout's settings fill the machine's empty fields. If a machine sets a key or a password, the
+// key and the password of the layout aren't used.
 func (l *Layout) SSHFor(m Machine) SSH {
 	s := l.SSH
 	if m.SSH == nil {
@@ -160,7 +160,7 @@ func (l *Layout) SSHFor(m Machine) SSH {
 	return s
 }
 
-// Has reports whether a machine of the layout has this host name or address.
+// Has reports whether a machine of the layout has the given host name or address.
 func (l *Layout) Has(name string) bool {
 	return slices.ContainsFunc(l.MachineList, func(m Machine) bool { return m.Hostname == name || m.HostIP == name })
 }

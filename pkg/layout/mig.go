@@ -9,30 +9,28 @@ import (
 
 // Profile is a kind of MIG instance into which a GPU can be split.
 type Profile struct {
-	// Name is NVIDIA's name of the profile, such as 1g.10gb: slices of the processors, and memory in GiB.
+	// Name is NVIDIA's name of the profile, such as 1g.10gb. Name contains the number of processor slices and the memory in GiB.
 	Name string
-	// Instances is how many instances of the profile fit on a GPU without other instances.
+	// Instances is the maximum number of instances of the profile on one GPU.
 	Instances int
 }
 
-// migCard is a GPU that can be split.
 type migCard struct {
-	// words are words of the model. The card matches only models that contain all of them.
+	// words must all occur in the name of a model that matches the card.
 	words []string
-	// without are words that the model of this card never contains.
+	// without lists words that must not occur in the name of a model that matches the card.
 	without  []string
 	profiles []Profile
 }
 
 // migCards returns NVIDIA's GPUs that can be split into instances. Profiles with media engines or graphics (+me, +gfx) are left out, because a GPU
-// can have only one such instance, and all instances of a GPU have the same profile here. GB200 is left out, because NVIDIA's manual and its tool
+// supports only one such instance. paictl uses the same profile for all instances of a GPU. GB200 is left out, because NVIDIA's manual and its tool
 // name its profiles differently.
 //
 // Sources: the MIG User Guide, "Supported MIG Profiles" (docs.nvidia.com/datacenter/tesla/mig-user-guide). Details that the guide leaves open come
 // from deployments/systemd/config-default.yaml of github.com/NVIDIA/mig-parted, which names cards by their PCI device ids.
 func migCards() []migCard {
-	// seven returns the profiles of a GPU with seven slices of the processors and eight slices of the memory. Its arguments are the memory sizes of
-	// the instances.
+	// seven returns the profiles of a GPU with seven processor slices and eight memory slices. The arguments are the memory sizes of the instances.
 	seven := func(eighth, quarter, half, all string) []Profile {
 		return []Profile{
 			{"1g." + eighth, 7}, {"1g." + quarter, 4}, {"2g." + quarter, 3}, {"3g." + half, 2}, {"4g." + half, 1}, {"7g." + all, 1},
@@ -61,7 +59,7 @@ func migCards() []migCard {
 	}
 }
 
-// migCardsOf returns the cards that match a model. It returns several cards if the model doesn't contain the size of the memory.
+// migCardsOf returns the cards that match a model. Several cards match if the model doesn't contain the memory size.
 func migCardsOf(model string) (out []migCard) {
 	words := strings.FieldsFunc(strings.ToUpper(model), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	has := func(w string) bool { return slices.Contains(words, w) }
@@ -73,7 +71,7 @@ func migCardsOf(model string) (out []migCard) {
 	return out
 }
 
-// MIGProfiles returns the names of the profiles of all cards that match a model. The list is empty if the card can't be split or isn't known.
+// MIGProfiles returns the names of the profiles of all cards that match a model. The list is empty if the card is unknown or can't be split.
 func MIGProfiles(model string) (out []string) {
 	for _, c := range migCardsOf(model) {
 		for _, p := range c.profiles {
@@ -85,8 +83,8 @@ func MIGProfiles(model string) (out []string) {
 	return out
 }
 
-// MIGInstances returns the number of instances of a profile into which a GPU of a model is split. The error explains why the GPU can't be split. It
-// contains no remedy, because the remedy depends on the caller.
+// MIGInstances returns the number of instances if a GPU is split with the profile. The error explains why the GPU can't be split. The error contains
+// no remedy, because the caller adds a remedy.
 func MIGInstances(model, profile string) (int, error) {
 	cards := migCardsOf(model)
 	if len(cards) == 0 {

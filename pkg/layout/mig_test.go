@@ -20,7 +20,7 @@ func TestCardsOfThePCITableAreSplitAsOneCardIs(t *testing.T) {
 		require.Len(t, cards, 1, "%s (%s)", model, device)
 		last := cards[0].profiles[len(cards[0].profiles)-1]
 		assert.True(t, strings.HasSuffix(last.Name, fmt.Sprintf(".%dgb", memory)), "%s: %s", model, last.Name)
-		// NVIDIA's names contain the memory in eighths of the whole memory, rounded.
+		// NVIDIA's names contain the memory size in eighths of the whole memory, rounded.
 		for _, p := range cards[0].profiles {
 			var slicesOf, gib int
 			_, err := fmt.Sscanf(p.Name, "%dg.%dgb", &slicesOf, &gib)

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// SKUs groups machines with equal hardware. It returns the SKUs by name, and the name of each machine's SKU by the keys of facts, which the caller
-// chooses. The result doesn't depend on the order of the machines.
+// SKUs groups machines with equal hardware. SKUs returns a map from SKU names to SKUs, and a map from the keys of facts to SKU names. The result
+// doesn't depend on the order of the machines.
 //
-// Two machines are equal if their system, architecture, processors, GPUs, disks and RDMA devices are equal. Their memory may differ by 1 %, because
-// firmware reserves a little memory, in a different amount on each machine.
+// Two machines are equal if their system, architecture, processors, GPUs, disks and RDMA devices are equal. The memory of equal machines may differ by 1 %, because
+// the firmware of each machine reserves a different amount.
 func SKUs(facts map[string]Facts) (map[string]SKU, map[string]string) {
 	groups := map[string][]string{}
 	for _, id := range slices.Sorted(maps.Keys(facts)) {
@@ -33,7 +33,7 @@ func SKUs(facts map[string]Facts) (map[string]SKU, map[string]string) {
 	return skus, assigned
 }
 
-// hardwareKey returns a text of all properties except memory that must be equal on the machines of a SKU.
+// hardwareKey returns a key that is equal for machines whose hardware is equal apart from the memory.
 func hardwareKey(f Facts) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s|%s|%05d|%s", f.Arch, f.OS(), f.VCores, f.CPUModel)
@@ -47,8 +47,8 @@ func hardwareKey(f Facts) string {
 	return b.String()
 }
 
-// splitByMemory sorts the machines by memory, largest first. It starts a new group at a machine whose memory is more than 1 % (at least 64 MiB)
-// smaller than the memory of the group's first machine.
+// splitByMemory sorts the machines by memory, largest first. splitByMemory starts a new group at a machine whose memory is much smaller than the
+// memory of the group's first machine. The limit is 1 %, but at least 64 MiB.
 func splitByMemory(ids []string, facts map[string]Facts) [][]string {
 	slices.SortStableFunc(ids, func(a, b string) int {
 		if c := cmp.Compare(facts[b].MemKiB, facts[a].MemKiB); c != 0 {
@@ -68,8 +68,8 @@ func splitByMemory(ids []string, facts map[string]Facts) [][]string {
 	return out
 }
 
-// skuOf returns the SKU of a group of machines. It contains the smallest memory of the group, and the driver only if all machines have the same
-// driver.
+// skuOf returns the SKU of a group of machines. The SKU contains the smallest memory in the group. The SKU contains the driver only if all machines
+// use the same driver.
 func skuOf(ids []string, facts map[string]Facts) SKU {
 	first := facts[ids[0]]
 	least := first.MemKiB
@@ -106,7 +106,7 @@ func rdma(f Facts) []string {
 	return out
 }
 
-// memQuantity returns a Kubernetes quantity, rounded down to GiB if it is at least 8 GiB, and to MiB otherwise.
+// memQuantity returns a Kubernetes quantity. Values of at least 8 GiB are rounded down to GiB, and smaller values to MiB.
 func memQuantity(kib int64) string {
 	if kib >= 8<<20 {
 		return fmt.Sprintf("%dGi", kib>>20)
@@ -136,7 +136,8 @@ func skuName(f Facts) string {
 	return fmt.Sprintf("cpu-%dc-%dg", f.VCores, fittedGiB(f.MemKiB))
 }
 
-// fittedGiB guesses the installed memory from the memory that the kernel manages, which is up to 6 % less: 503 becomes 512, and 1007 becomes 1024.
+// fittedGiB estimates the installed memory from the memory that the kernel reports, which is up to 6 % less. For example, 503 becomes 512, and 1007
+// becomes 1024.
 func fittedGiB(kib int64) int64 {
 	gib := (kib + (1 << 20) - 1) >> 20
 	step := int64(1)

@@ -15,14 +15,14 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// accessSecrets creates the Secrets that the services need to authenticate to each other. No configuration contains these Secrets. Complete Secrets
-// aren't changed, because running programs use their values.
+// accessSecrets creates the Secrets that services use to authenticate to each other. The configuration doesn't contain these Secrets. accessSecrets
+// doesn't change complete Secrets, because running programs use their values.
 func (r *run) accessSecrets(ctx context.Context) error {
 	metrics, err := metricsAccess(rand.Text())
 	if err != nil {
 		return err
 	}
-	// If the job controller is started without paictl, it creates this token itself. The scheduler, which may start first, reads the same Secret.
+	// The job controller also creates this token if the job controller is started without paictl. The scheduler may start first and read the same Secret.
 	token := map[string][]byte{api.TokenKey: []byte(rand.Text())}
 	alerts := map[string][]byte{access.TokenKey: []byte(rand.Text())}
 	for name, data := range map[string]map[string][]byte{access.Secret: metrics, api.TokenSecret: token, access.AlertsSecret: alerts} {
@@ -33,8 +33,8 @@ func (r *run) accessSecrets(ctx context.Context) error {
 	return nil
 }
 
-// metricsAccess returns the content of the Secret for metrics: a password, and Prometheus' web configuration with its hash. The password has 128
-// random bits, so it doesn't need an expensive hash. The lowest cost of bcrypt keeps scrapes cheap.
+// metricsAccess returns the content of the Secret for metrics: a password, and Prometheus' web configuration with the hash of the password. The
+// lowest cost of bcrypt keeps scrapes cheap. A low cost is safe because the password has 128 random bits.
 func metricsAccess(password string) (map[string][]byte, error) {
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
 	if err != nil {
@@ -44,7 +44,7 @@ func metricsAccess(password string) (map[string][]byte, error) {
 	return map[string][]byte{access.KeyPassword: []byte(password), access.KeyWeb: []byte(web)}, nil
 }
 
-// makeSecret creates a Secret. If the Secret exists without some of the keys, makeSecret replaces its data.
+// makeSecret creates a Secret. If an existing Secret doesn't contain all keys, makeSecret replaces the data of the Secret.
 func (r *run) makeSecret(ctx context.Context, name string, data map[string][]byte) error {
 	secrets, object := r.Client.CoreV1().Secrets(kube.SystemNamespace), "Secret "+kube.SystemNamespace+"/"+name
 	have, err := secrets.Get(ctx, name, metav1.GetOptions{})
@@ -70,7 +70,6 @@ func (r *run) makeSecret(ctx context.Context, name string, data map[string][]byt
 	return nil
 }
 
-// complete reports whether a Secret has a value under each key.
 func complete(have *corev1.Secret, keys map[string][]byte) bool {
 	for key := range keys {
 		if len(have.Data[key]) == 0 {

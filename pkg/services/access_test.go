@@ -85,7 +85,7 @@ func TestPoliciesThatNothingEnforcesAreTold(t *testing.T) {
 		"node-exporter and no pod network": {[]runtime.Object{policy, set("node-exporter")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// The start installs the platform's NetworkPolicies with its first release.
+			// The first release of a start includes the platform's NetworkPolicies.
 			before := slices.DeleteFunc(slices.Clone(c.objects), func(o runtime.Object) bool { return o == policy })
 			l := newLab(t, before...)
 			var once sync.Once

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
-// apiLab is a platform on a real API server, with all of paictl's services.
+// apiLab is a platform with all of paictl's services on a real API server.
 type apiLab struct {
 	*Platform
 	t       *testing.T
@@ -45,8 +45,8 @@ func newAPILab(t *testing.T) *apiLab {
 	return l
 }
 
-// configure writes a configuration for the simulated nodes. The first node is the master. The configuration says that paictl did not install
-// Kubernetes, so that a start labels the nodes.
+// configure writes a configuration for the simulated nodes. The first node is the master. In this configuration, paictl did not install Kubernetes,
+// so a start labels the nodes.
 func (l *apiLab) configure(sections string) {
 	l.t.Helper()
 	list, err := l.cluster.Client.CoreV1().Nodes().List(l.t.Context(), metav1.ListOptions{})
@@ -147,7 +147,7 @@ func TestTheLifeOfAllServicesOnARealAPI(t *testing.T) {
 	assert.Equal(t, StateStopped, l.states()["prometheus"])
 	l.start()
 	require.NoError(t, l.Delete(t.Context(), l.options()))
-	// Kubernetes removes a claim a moment after its deletion.
+	// Kubernetes removes a claim shortly after the deletion.
 	assert.Eventually(t, func() bool { return l.states()["prometheus"] == StateNotInstalled }, 30*time.Second, 200*time.Millisecond)
 	claims, err := l.Client.CoreV1().PersistentVolumes().List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)

@@ -14,14 +14,13 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// grace is how long a problem that doesn't resolve itself must last before the run stops waiting. The period covers a node that is just joining or a
-// registry that is just restarting.
+// grace is how long a final problem must persist before the run stops waiting. A node may just be joining, or a registry may just be restarting.
 const grace = 15 * time.Second
 
-// calm is how long a problem must last before it is shown. In the first seconds, kubelets and the scheduler don't know all new objects.
+// calm is how long a problem must persist before paictl prints the problem. Kubelets and the scheduler need a few seconds to process new objects.
 const calm = 5 * time.Second
 
-// awaitOne waits until the service is ready, and reports each problem once when it is found.
+// awaitOne waits until the service is ready. awaitOne reports each problem only once.
 func (r *run) awaitOne(ctx context.Context, s *catalogue.Service, out release.Outcome) error {
 	if r.o.Wait <= 0 {
 		return nil
@@ -40,7 +39,7 @@ func (r *run) awaitOne(ctx context.Context, s *catalogue.Service, out release.Ou
 	return unready(state, err)
 }
 
-// progress reports a state, and its problems that weren't reported before.
+// progress reports a state. progress leaves out problems that were already reported.
 func (r *run) progress(service string, st ready.State, told map[string]bool) {
 	for _, p := range st.Problems {
 		if key := p.Object + "\x00" + p.Reason; !told[key] {
@@ -51,11 +50,11 @@ func (r *run) progress(service string, st ready.State, told map[string]bool) {
 	r.emit(Event{Kind: EventProgress, Service: service, State: &st})
 }
 
-// reasonsShown is the maximum number of problems in one error. The events contain all problems.
+// reasonsShown is the maximum number of problems in an error. The events contain all problems.
 const reasonsShown = 3
 
-// unready returns the error for a service that did not become ready. If problems are known, the error lists them instead of err, which only reports
-// a timeout.
+// unready returns the error of a service that didn't become ready. The error lists the known problems. Without known problems, it wraps err, which
+// only reports a timeout.
 func unready(st ready.State, err error) error {
 	if len(st.Problems) == 0 {
 		return err

@@ -12,8 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// Check finds mistakes in the sections of services. It returns the findings of the catalogue, and then the values that charts reject, so that a push
-// already reports these.
+// Check reports mistakes in the sections of services. The findings of the catalogue come first. Check also reports values that charts reject, so that
+// a push already reports the errors.
 func Check(cfg *config.Cluster) config.Findings {
 	findings := catalogue.Check(cfg)
 	if len(findings.Errors()) > 0 {
@@ -38,7 +38,7 @@ func Check(cfg *config.Cluster) config.Findings {
 	return findings
 }
 
-// refusal returns a chart's error message, without its position.
+// refusal returns a chart's error message without the position in the template.
 func refusal(err error) string {
 	text := err.Error()
 	const chart = "its chart says: "

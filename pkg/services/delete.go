@@ -12,24 +12,23 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// Deletion describes what a run of Delete removes.
+// Deletion describes the objects that Delete removes.
 type Deletion struct {
-	// ClusterID is the text that a user types to confirm the deletion, or "" if the cluster has no configuration.
+	// ClusterID is the text that a user types to confirm the deletion. ClusterID is "" if the cluster stores no configuration.
 	ClusterID string
 	Services  []string
 	Volumes   []Volume
-	// Warnings are reasons against the deletion that were found so far.
+	// Warnings lists reasons against the deletion.
 	Warnings []string
 }
 
-// deleteWait is how long a delete waits for pods even if the options say not to wait, because data in use can't be removed.
+// deleteWait is how long a delete waits for pods if Options.Wait is 0. A delete must wait, because data in use can't be removed.
 const deleteWait = defaultWait
 
-// verbDelete is the verb of a run that also removes data.
 const verbDelete = "delete"
 
-// Delete stops services as Stop does, and then removes their data: their claims, the volumes of these claims, and the folders of local volumes. The
-// configuration is kept. Delete changes nothing before Options.Confirm agrees.
+// Delete stops services like Stop, and then removes their data: the claims, the volumes of the claims, and the folders of local volumes. Delete keeps
+// the configuration. Delete changes nothing until Options.Confirm returns nil.
 func (p *Platform) Delete(ctx context.Context, o Options) error {
 	if o.Wait <= 0 {
 		o.Wait = deleteWait
@@ -101,7 +100,7 @@ func (r *run) confirm(ctx context.Context, targets []*target, volumes map[string
 	return r.o.Confirm(ctx, d)
 }
 
-// clusterID returns the cluster's ID, or "". The ID is known even if the configuration itself is invalid.
+// clusterID returns the cluster's ID, or "". An invalid configuration also contains the ID.
 func (r *run) clusterID(ctx context.Context) string {
 	if r.desired != nil {
 		return r.desired.Config.Services.Cluster.Common.ClusterID
@@ -109,7 +108,6 @@ func (r *run) clusterID(ctx context.Context) string {
 	if r.Current == nil {
 		return ""
 	}
-	// If the configuration doesn't exist, now.ClusterID is "".
 	now, _ := r.Current(ctx)
 	return now.ClusterID
 }
@@ -127,7 +125,7 @@ func (r *run) planDelete(targets []*target, volumes map[string][]Volume) {
 	}
 }
 
-// removeVolume removes a claim, and the volume and the folder that paictl created for this claim.
+// removeVolume removes a claim. removeVolume also removes the volume and the folder that paictl created for this claim.
 func (r *run) removeVolume(ctx context.Context, service string, v Volume, job *folderJob) error {
 	if v.Folder != "" && v.Owned {
 		if err := r.removeFolder(ctx, service, v, job); err != nil {

@@ -22,8 +22,7 @@ import (
 	"github.com/openpai/paictl/pkg/config/store"
 )
 
-// data creates the volume of prometheus as the storage chart does. It creates a claim, a volume on w1, and the Job that has created the volume's
-// folder.
+// data creates the volume of prometheus like the storage chart. data creates a claim, a volume on w1, and the Job that created the volume's folder.
 func (l *lab) data() {
 	l.t.Helper()
 	ctx := l.t.Context()
@@ -52,7 +51,7 @@ func (l *lab) data() {
 	require.NoError(l.t, err)
 }
 
-// runJobs makes each Job finish as soon as it is created, with the given condition. The result lists the created Jobs.
+// runJobs finishes each new Job with the given condition. The result lists the created Jobs.
 func (l *lab) runJobs(condition batchv1.JobConditionType) *[]batchv1.Job {
 	made := &[]batchv1.Job{}
 	l.client.PrependReactor("create", "jobs", func(a clienttesting.Action) (bool, runtime.Object, error) {
@@ -110,7 +109,6 @@ func TestStopKeepsTheData(t *testing.T) {
 	assert.Equal(t, 2, claims+volumes)
 }
 
-// loses removes services from the configuration.
 func (l *lab) loses(services ...string) {
 	l.Load = func(context.Context) (*Desired, error) {
 		d, fs := desired(l.t, "", ""), testCharts()
@@ -289,7 +287,7 @@ func TestADeleteLeavesTheVolumesOfOthers(t *testing.T) {
 	l := started(t)
 	ctx := t.Context()
 	_, err := l.client.CoreV1().PersistentVolumeClaims("pai-system").Create(ctx, &corev1.PersistentVolumeClaim{
-		// This claim belongs to a third-party chart, so it has no label that paictl knows.
+		// This claim belongs to a third-party chart, so it has no labels of paictl.
 		ObjectMeta: metav1.ObjectMeta{Name: "data", Namespace: "pai-system", Annotations: map[string]string{annotationRelease: "grafana"}},
 		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: "nas-1"},
 	}, metav1.CreateOptions{})

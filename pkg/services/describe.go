@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// Description describes a service for the list of services.
+// Description describes a service in the list of services.
 type Description struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description"`
@@ -20,14 +20,14 @@ type Description struct {
 	Namespace   string   `json:"namespace"`
 	Requires    []string `json:"requires,omitempty"`
 	Placement   []string `json:"placement,omitempty"`
-	// Version is the version of the chart. AppVersion is the version of the program that the chart installs.
+	// Version is the version of the chart. AppVersion is the version of the installed program.
 	Version    string `json:"version,omitempty"`
 	AppVersion string `json:"appVersion,omitempty"`
 	Source     string `json:"source"`
 }
 
-// Describe returns descriptions of all services of a configuration, sorted by name. For charts that were not fetched, only the requested version is
-// known.
+// Describe returns descriptions of all services in a configuration, sorted by name. If a chart wasn't fetched, the description contains the requested
+// version.
 func (d *Desired) Describe() []Description {
 	var out []Description
 	for _, s := range d.Catalogue.Services() {
@@ -46,7 +46,7 @@ func (d *Desired) Describe() []Description {
 	return out
 }
 
-// Service returns the service with a name, and fetches its chart. The service may be disabled.
+// Service returns the service with the given name, and fetches the service's chart. The service may be disabled.
 func (d *Desired) Service(ctx context.Context, name string, fetcher func(*Desired) catalogue.Fetcher) (*catalogue.Service, error) {
 	s, err := d.named(name)
 	if err != nil {
@@ -55,7 +55,7 @@ func (d *Desired) Service(ctx context.Context, name string, fetcher func(*Desire
 	return s, d.FetchCharts(ctx, fetcher, []*catalogue.Service{s})
 }
 
-// named returns the service with a name. The name may be the service's name in OpenPAI. The error suggests a similar name.
+// named returns the service with the given name. The name may be an OpenPAI name. The error suggests a similar name.
 func (d *Desired) named(name string) (*catalogue.Service, error) {
 	known := func(name string) bool { return d.Catalogue.Get(name) != nil }
 	name = catalogue.ResolveAll([]string{name}, known)[0]
@@ -66,7 +66,7 @@ func (d *Desired) named(name string) (*catalogue.Service, error) {
 	return nil, err
 }
 
-// Values returns all values for the service's chart, in which the configuration's values override the chart's defaults. Secrets are masked.
+// Values returns all values of the service's chart. The configuration's values override the chart's defaults. Secrets are masked.
 func Values(s *catalogue.Service) (map[string]any, error) {
 	values, err := chartutil.CoalesceValues(s.Chart, s.ShownValues())
 	if err != nil {
@@ -79,7 +79,7 @@ func Values(s *catalogue.Service) (map[string]any, error) {
 	return out, nil
 }
 
-// setMask puts a mask in the place of a secret that was removed from the values.
+// setMask inserts a mask at the path of a secret that was removed from the values.
 func setMask(values map[string]any, path []string) {
 	for ; len(path) > 1; path = path[1:] {
 		below, ok := values[path[0]].(map[string]any)
@@ -91,8 +91,8 @@ func setMask(values map[string]any, path []string) {
 	values[path[0]] = secret.Mask
 }
 
-// Template returns the service's manifests as a first start would send them to a cluster with the configuration's version of Kubernetes. It sends no
-// requests. Secrets are masked.
+// Template returns the service's manifests for a first start with the configured version of Kubernetes. Template sends no requests to the cluster.
+// Secrets are masked.
 func (d *Desired) Template(s *catalogue.Service) (string, error) {
 	r := request(s)
 	r.Values = s.ShownValues()

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// warnOfDevices warns if a run is about to remove the agent while pods still need the agent in order to stop.
+// warnOfDevices warns if a run removes the agent while pods use devices. These pods can't stop without the agent.
 func (r *run) warnOfDevices(ctx context.Context, targets []*target) {
 	if !slices.ContainsFunc(targets, func(t *target) bool { return t.name == catalogue.AgentService && t.release != nil }) {
 		return
@@ -37,7 +37,7 @@ func (r *run) warnOfDevices(ctx context.Context, targets []*target) {
 		"wait until the jobs have finished, or exclude the agent with -x "+catalogue.AgentService+"; paictl service start -n "+catalogue.AgentService+" lets such pods stop")
 }
 
-// devicesInUse returns the number of claims with devices of the agent. It returns 0 if the API server doesn't know ResourceClaims.
+// devicesInUse returns the number of claims with devices of the agent. devicesInUse returns 0 if the API server doesn't support ResourceClaims.
 func (r *run) devicesInUse(ctx context.Context) (n int, err error) {
 	list := pager.New(pager.SimplePageFunc(func(o metav1.ListOptions) (runtime.Object, error) {
 		return r.Client.ResourceV1().ResourceClaims(metav1.NamespaceAll).List(ctx, o)

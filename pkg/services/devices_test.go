@@ -87,7 +87,8 @@ func TestADeleteAsksWithWhatItHasFound(t *testing.T) {
 	assert.Contains(t, asked.Warnings[0], "it is unknown whether pods have GPUs from the agent: list the claims of pods: ")
 }
 
-// A newer paictl shows the services that an older paictl has started. If it is to start services, its error explains what to change first.
+// A newer paictl can list the services that an older paictl has started. If the newer paictl starts services, the error explains the necessary
+// changes.
 func TestImagesOfAnotherReleaseKeepFromStartingOnly(t *testing.T) {
 	l := newLab(t)
 	require.NoError(t, l.start())

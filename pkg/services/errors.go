@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// PartialError means that some services failed, or were not started because a service that they require failed. For an upgrade, NotStarted lists the
-// services that were not upgraded.
+// PartialError means that some services failed, or weren't started because a required service failed. In an upgrade, NotStarted lists the services
+// that weren't upgraded.
 type PartialError struct {
 	Failed     []Failed
 	NotStarted []string
@@ -45,8 +45,7 @@ func (e *PartialError) ExitCode() int {
 	return 3
 }
 
-// ErrLockLost means that the run lost the lease that prevents concurrent runs. The run stops,
-// because another run may now begin.
+// ErrLockLost means that the run lost the lease that prevents concurrent runs. The run must stop, because another run may have acquired the lease.
 var ErrLockLost = errors.New("the lock of the cluster's services was lost")
 
 // LockedError means that another run is changing the services.

@@ -7,7 +7,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// Kinds of events.
+// These are the kinds of events.
 const (
 	EventRunStarted = "run-started" // Message: the command; Services are set, in their order
 	EventAdded      = "added"       // Service is a prerequisite that was not named; Message: the services that need it
@@ -27,14 +27,14 @@ const (
 	EventRunDone    = "run-done" // Summary is set
 )
 
-// Actions of events and results, in addition to the actions of package release.
+// These are the actions of events and results. Package release defines further actions.
 const (
 	ActionStopped   = "stopped"
 	ActionDeleted   = "deleted"
 	ActionRestarted = "restarted" // the values have not changed, and the pods were replaced
 )
 
-// Event is one event of a run. The text output, the JSON lines and the live table are renderings of the same events. No field contains a secret.
+// Event is an event of a run. The text output, the JSON lines and the live table show the same events. Events contain no secrets.
 type Event struct {
 	Time     time.Time      `json:"time"`
 	Kind     string         `json:"kind"`
@@ -47,7 +47,7 @@ type Event struct {
 	Plan     *release.Plan  `json:"plan,omitempty"`
 	Error    string         `json:"error,omitempty"`
 	Hint     string         `json:"hint,omitempty"`
-	// Elapsed is the duration of the work on the service, or of the run.
+	// Elapsed is the duration of the work on the service. For the event of a whole run, Elapsed is the duration of the run.
 	Elapsed  time.Duration `json:"elapsed,omitempty"`
 	Services []string      `json:"services,omitempty"`
 	Summary  *Summary      `json:"summary,omitempty"`
@@ -59,19 +59,19 @@ type Summary struct {
 	DryRun   bool     `json:"dryRun,omitempty"`
 	Services int      `json:"services"`
 	Changed  []string `json:"changed,omitempty"` // the services that the run changed, or would change
-	// Changes is the number of releases, labels and Secrets that were changed or would be changed.
+	// Changes is the number of changed releases, labels and Secrets. In a dry run, Changes counts the planned changes.
 	Changes int      `json:"changes"`
 	Failed  []Failed `json:"failed,omitempty"`
-	// NotStarted lists the services that were not started because a service that they require failed.
+	// NotStarted lists the services that weren't started because a required service failed.
 	NotStarted []string `json:"notStarted,omitempty"`
-	// Error is the reason why the run ended before it reached all services.
+	// Error is the reason if the run ended before it had processed all services.
 	Error string `json:"error,omitempty"`
-	// Retry is the command that repeats the run for the services that failed or were not started.
+	// Retry is the command that repeats the run for the services in Failed and NotStarted.
 	Retry   string        `json:"retry,omitempty"`
 	Elapsed time.Duration `json:"elapsed"`
 }
 
-// Failed is a service that did not reach its desired state.
+// Failed is a service that didn't reach the desired state.
 type Failed struct {
 	Service string `json:"service"`
 	Error   string `json:"error"`
@@ -81,7 +81,7 @@ type Failed struct {
 // Sink receives the events of a run. Emit isn't called concurrently.
 type Sink interface{ Emit(Event) }
 
-// SinkFunc makes a function a Sink.
+// SinkFunc is a function that implements Sink.
 type SinkFunc func(Event)
 
 // Emit implements Sink.

@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// chartFile adds a minimal chart. Its schema defines a password, which is a secret.
+// chartFile adds a minimal chart. The schema defines a secret password.
 func chartFile(fs fstest.MapFS, name, requires, annotations string) {
 	text := fmt.Sprintf("apiVersion: v2\nname: %s\ntype: application\nversion: 0.1.0\nappVersion: \"1\"\ndescription: Is %s.\nannotations:\n  paictl.openpai.org/placement: worker\n", name, name)
 	if requires != "" {
@@ -89,13 +89,13 @@ func desired(t testing.TB, registry, sections string) *Desired {
 	return &Desired{Config: c, Catalogue: all}
 }
 
-// releases is a release.Manager in memory. Its calls only fail if a test requests that.
+// releases is a release.Manager in memory. A call fails only if a test requests a failure.
 type releases struct {
 	mu     sync.Mutex
 	have   map[string]release.Release
 	log    []string // what was changed, in order
 	refuse map[string]error
-	// hold is called by Apply and Uninstall while they hold no lock.
+	// hold is called by Apply and Uninstall without locks.
 	hold func(verb, name string)
 }
 
@@ -231,10 +231,10 @@ func (f *releases) Uninstall(_ context.Context, _, name string) error {
 	return nil
 }
 
-// readiness returns a state by the name in the manifest. Objects that states doesn't contain are ready.
+// readiness returns a state by the name in the manifest. Objects that aren't in states are ready.
 type readiness struct {
 	states map[string]ready.State
-	// wait is called by Wait with the name in the manifest. If it is nil, Wait returns at once.
+	// wait is called by Wait with the name in the manifest. If wait is nil, Wait returns immediately.
 	wait func(ctx context.Context, name string) error
 }
 
@@ -283,7 +283,6 @@ func (f *readiness) Wait(ctx context.Context, ns, manifest string, o ready.WaitO
 	return st, err
 }
 
-// story records the events of a run.
 type story struct {
 	mu     sync.Mutex
 	events []Event
@@ -312,7 +311,6 @@ func (s *story) services(kind string) []string {
 
 func (s *story) summary() *Summary { return s.of(EventRunDone)[0].Summary }
 
-// lab is a platform that uses fakes.
 type lab struct {
 	*Platform
 	t        testing.TB
@@ -333,12 +331,12 @@ func newLab(t testing.TB, objects ...runtime.Object) *lab {
 	return l
 }
 
-// configure sets the sections of services in the configuration that the cluster stores.
+// configure sets the services' sections in the cluster's stored configuration.
 func (l *lab) configure(registry, sections string) {
 	l.Load = func(context.Context) (*Desired, error) { return desired(l.t, registry, sections), nil }
 }
 
-// foreign changes the configuration so that paictl did not install the cluster.
+// foreign changes the configuration to a cluster that paictl did not install.
 func (l *lab) foreign() {
 	load := l.Load
 	l.Load = func(ctx context.Context) (*Desired, error) {
@@ -350,7 +348,7 @@ func (l *lab) foreign() {
 	}
 }
 
-// options returns the options of a run, and replaces the story that records its events.
+// options returns the options of a run, and starts a new story for its events.
 func (l *lab) options(only ...string) Options {
 	l.story = &story{}
 	return Options{Names: only, Wait: time.Minute, Sink: l.story, Command: "paictl service start -n " + strings.Join(only, ","), Again: "paictl service start"}
@@ -358,7 +356,7 @@ func (l *lab) options(only ...string) Options {
 
 func (l *lab) start(only ...string) error { return l.Start(l.t.Context(), l.options(only...)) }
 
-// writes returns the API calls that changed objects, except leases.
+// writes returns the API calls that changed objects other than leases.
 func (l *lab) writes() []string {
 	var out []string
 	for _, a := range l.client.Actions() {
@@ -369,7 +367,7 @@ func (l *lab) writes() []string {
 	return out
 }
 
-// catalogueOf returns the catalogue for the default configuration and the given charts.
+// catalogueOf returns the catalogue of the default configuration with the given charts.
 func catalogueOf(t testing.TB, fs fstest.MapFS) *catalogue.Catalogue {
 	t.Helper()
 	all, _, err := catalogue.Load(t.Context(), desired(t, "", "").Config, catalogue.Options{Charts: fs})

@@ -19,18 +19,18 @@ import (
 	"github.com/openpai/paictl/pkg/services/ready"
 )
 
-// storageService is the service whose chart creates the folders of local volumes.
+// storageService is the service that creates the folders of local volumes.
 const storageService = "storage"
 
-// folderJob is the Job that created a folder. The Job that removes the folder runs with the same image and the same rights on the same machine.
+// folderJob is the Job that created a folder. The Job that removes the folder uses the same image, rights and machine.
 type folderJob struct {
 	namespace string
 	template  corev1.PodTemplateSpec
 	labels    map[string]string
 }
 
-// folderJobs returns the Jobs that created the folders to remove, by volume. It reads these Jobs from the cluster, or renders them from the chart if
-// they no longer exist. It must run before the storage service itself is removed.
+// folderJobs returns the Jobs that created the folders to remove, by volume. folderJobs reads the Jobs from the cluster. If a Job no longer exists,
+// folderJobs renders the Job from the chart. folderJobs must run before the storage service is removed.
 func (r *run) folderJobs(ctx context.Context, volumes map[string][]Volume) (map[string]*folderJob, error) {
 	wanted := map[string]bool{}
 	for _, list := range volumes {
@@ -44,7 +44,7 @@ func (r *run) folderJobs(ctx context.Context, volumes map[string][]Volume) (map[
 	if len(wanted) == 0 {
 		return out, nil
 	}
-	// Read only this namespace, because Jobs of other users in other namespaces must not determine which commands run.
+	// Read only this namespace. Users can create Jobs in other namespaces. Such Jobs must not define commands that paictl runs.
 	jobs, err := r.Client.BatchV1().Jobs(kube.SystemNamespace).List(ctx, metav1.ListOptions{LabelSelector: labelVolume})
 	if err != nil {
 		return nil, fmt.Errorf("list the jobs that made folders: %w", err)
@@ -58,8 +58,7 @@ func (r *run) folderJobs(ctx context.Context, volumes map[string][]Volume) (map[
 	return out, nil
 }
 
-// renderedJobs returns the Jobs of the storage service's chart. It returns nil if there is no configuration or the chart can't be
-// rendered.
+// renderedJobs returns the Jobs in the storage service's chart. renderedJobs returns nil without a configuration, or if the chart can't be rendered.
 func (r *run) renderedJobs(ctx context.Context) []batchv1.Job {
 	if r.desired == nil {
 		return nil
@@ -86,7 +85,6 @@ func (r *run) renderedJobs(ctx context.Context) []batchv1.Job {
 	return out
 }
 
-// removal returns a Job that removes the folder of a volume.
 func (j *folderJob) removal(service string, v Volume) *batchv1.Job {
 	limit, retries, seconds := int32(600), int32(2), int64(removalLimit.Seconds())
 	template := *j.template.DeepCopy()
@@ -108,8 +106,8 @@ func (j *folderJob) removal(service string, v Volume) *batchv1.Job {
 
 const removalLimit = 2 * time.Minute
 
-// removeFolder runs a Job on the volume's machine that removes the folder. Then it deletes this Job and the Job that created the folder, so that a
-// later start creates the folder again.
+// removeFolder runs a Job on the volume's machine that removes the folder. Then removeFolder deletes this Job and the Job that created the folder, so
+// that a later start creates the folder again.
 func (r *run) removeFolder(ctx context.Context, service string, v Volume, j *folderJob) error {
 	byHand := fmt.Sprintf("remove the folder yourself, on %s: rm -r %s; then remove the volume: kubectl delete pv %s; then run the same command again", v.Node, v.Folder, v.PersistentVolume)
 	if j == nil {
@@ -139,11 +137,10 @@ func (r *run) removeFolder(ctx context.Context, service string, v Volume, j *fol
 	return nil
 }
 
-// tidyLimit is the time limit of the cleanup after a failed or interrupted removal.
+// tidyLimit is the time limit for the cleanup after a failed or interrupted removal.
 const tidyLimit = 5 * time.Second
 
-// createAnew creates a Job. If a Job with this name remains from an earlier delete, createAnew replaces it, because the folder may have been created
-// again since then.
+// createAnew creates a Job. createAnew replaces a Job of an earlier delete, because the folder may have been created again after that delete.
 func (r *run) createAnew(ctx context.Context, job *batchv1.Job, gone metav1.DeleteOptions) error {
 	api := r.Client.BatchV1().Jobs(job.Namespace)
 	_, err := api.Create(ctx, job, metav1.CreateOptions{})
@@ -157,7 +154,7 @@ func (r *run) createAnew(ctx context.Context, job *batchv1.Job, gone metav1.Dele
 	return err
 }
 
-// awaitJob waits until a Job has finished, and reports problems of its pods.
+// awaitJob waits until a Job has finished, and reports problems of the Job's pods.
 func (r *run) awaitJob(ctx context.Context, service string, job *batchv1.Job) error {
 	tick := time.NewTicker(pollTermination)
 	defer tick.Stop()
@@ -201,7 +198,6 @@ func jobEnded(job *batchv1.Job) (bool, error) {
 	return false, nil
 }
 
-// jobProblems reports why the Job's pods don't run.
 func (r *run) jobProblems(ctx context.Context, service string, job *batchv1.Job, told map[string]bool) {
 	text, err := yaml.Marshal(map[string]any{
 		"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{"name": job.Name, "namespace": job.Namespace},

@@ -19,15 +19,15 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// InventoryName is the name of the ConfigMap in kube.SystemNamespace that lists the services that were started and not stopped since. Without this
-// list, services that are no longer in the configuration could not be found.
+// InventoryName is the name of a ConfigMap in kube.SystemNamespace. The ConfigMap lists the services that were started and not stopped. Without this
+// list, paictl couldn't find running services that were removed from the configuration.
 const InventoryName = "pai-services"
 
-// annotationStopped is an annotation of the inventory. It lists the services that were stopped, and not started or deleted since, separated by
-// commas.
+// annotationStopped is an annotation of the inventory. annotationStopped is a comma-separated list of the stopped services. Starting or deleting a
+// service removes the service from the list.
 const annotationStopped = "paictl.openpai.org/stopped"
 
-// entry describes one service in the inventory, with the data that is needed to stop it.
+// entry describes a service in the inventory. entry contains the data for stopping the service.
 type entry struct {
 	Namespace string   `json:"namespace"`
 	Source    string   `json:"source"`
@@ -38,14 +38,14 @@ func entryOf(s *catalogue.Service) entry {
 	return entry{Namespace: s.Namespace, Source: s.Source, Requires: s.Requires}
 }
 
-// readInventory returns the entries of the inventory, by service. It skips entries that can't be parsed. Services of such entries can still be
-// stopped with helm.
+// readInventory returns the entries of the inventory, by service. readInventory skips invalid entries. An administrator can stop the services of
+// invalid entries with helm.
 func readInventory(ctx context.Context, client kubernetes.Interface) (map[string]entry, error) {
 	started, _, err := readStartedAndStopped(ctx, client)
 	return started, err
 }
 
-// readStartedAndStopped returns the entries of the inventory, and the services that were stopped.
+// readStartedAndStopped returns the entries of the inventory, and the stopped services.
 func readStartedAndStopped(ctx context.Context, client kubernetes.Interface) (map[string]entry, sets.Set[string], error) {
 	cm, err := client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, InventoryName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -73,8 +73,8 @@ func decodeInventory(cm *corev1.ConfigMap) map[string]entry {
 	return out
 }
 
-// note records in the inventory which services were started and stopped, and returns the entries. The caller holds the lock. note doesn't write if
-// nothing has changed.
+// note records the started and stopped services in the inventory, and returns the entries. The caller holds the lock. note sends no write request if
+// no entry has changed.
 func (r *run) note(ctx context.Context, started []*catalogue.Service, stopped []string) (map[string]entry, error) {
 	api := r.Client.CoreV1().ConfigMaps(kube.SystemNamespace)
 	have, err := api.Get(ctx, InventoryName, metav1.GetOptions{})
@@ -119,8 +119,8 @@ func (r *run) note(ctx context.Context, started []*catalogue.Service, stopped []
 	return decodeInventory(next), wrap(err, "note which services are started")
 }
 
-// unmoved returns an error if a service runs in another namespace than the configured namespace. The inventory has only one entry per service, so
-// the running release would be forgotten and never stopped.
+// unmoved returns an error if a service runs in another namespace than the configured namespace. The inventory contains only one entry per service. A
+// start in another namespace would overwrite the entry, and the running release would never be stopped.
 func (r *run) unmoved(ctx context.Context, chosen []*catalogue.Service) error {
 	started, err := readInventory(ctx, r.Client)
 	if err != nil {
@@ -143,7 +143,7 @@ func (r *run) unmoved(ctx context.Context, chosen []*catalogue.Service) error {
 	return nil
 }
 
-// tellOrphans warns about services that were started, and that the configuration has disabled or removed since then. A start doesn't stop them.
+// tellOrphans warns about started services that were disabled or removed in the configuration. A start doesn't stop these services.
 func (r *run) tellOrphans(started map[string]entry) {
 	var left []string
 	for _, name := range slices.Sorted(maps.Keys(started)) {

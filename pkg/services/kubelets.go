@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// apiServers selects the mirror pods of the API servers' static pods by kubeadm's labels.
+	// apiServers selects the mirror pods of the API servers' static pods. kubeadm sets these labels.
 	apiServers = "component=kube-apiserver,tier=control-plane"
-	// masters selects the nodes of the API servers. No node can give itself this label.
+	// masters selects the nodes of the API servers. Nodes can't set this label on themselves.
 	masters          = "node-role.kubernetes.io/control-plane"
 	kubeletAuthority = "--kubelet-certificate-authority="
-	// prometheus is the service whose verification of kubelets is set.
+	// prometheus is the service that verifies kubelets.
 	prometheus = "prometheus"
 )
 
-// settleKubelets makes Prometheus verify kubelets if the API servers verify kubelets. If no API server is visible, that isn't known, and
-// settleKubelets changes nothing.
+// settleKubelets configures Prometheus to verify kubelets if the API servers verify kubelets. settleKubelets changes nothing if no API server is
+// visible.
 func (p *Platform) settleKubelets(ctx context.Context, d *Desired) error {
 	if !d.Catalogue.VerifiesKubelets() {
 		return nil
@@ -52,8 +52,8 @@ func (p *Platform) settleKubelets(ctx context.Context, d *Desired) error {
 	return nil
 }
 
-// verifiedSoFar reports whether the release of Prometheus verifies kubelets. Without a release it returns true, so that a new cluster is not less
-// secure than necessary.
+// verifiedSoFar reports whether the release of Prometheus verifies kubelets. Without a release it returns true, so that a new cluster is as secure as
+// possible.
 func (p *Platform) verifiedSoFar(ctx context.Context, s *catalogue.Service) (bool, error) {
 	have, err := p.Releases.Get(ctx, s.Namespace, s.Name)
 	if err != nil {
@@ -67,8 +67,8 @@ func (p *Platform) verifiedSoFar(ctx context.Context, s *catalogue.Service) (boo
 }
 
 // kubeletsVerified reports whether an API server is visible, and whether at least one API server verifies kubelets. "cluster up" enables this
-// verification only after all kubelets have certificates of the cluster, which approved requests don't prove. Any node can pretend that a pod is a
-// static pod, so only pods on masters count.
+// verification after all kubelets use certificates of the cluster. Approved certificate requests aren't sufficient evidence. Only pods on masters
+// count, because any node can create mirror pods.
 func (p *Platform) kubeletsVerified(ctx context.Context) (seen, verified bool, err error) {
 	pods, err := p.Client.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: apiServers})
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// apiServer returns a master, and the mirror pod of its static API server pod, as Kubernetes 1.36 creates it.
+// apiServer returns a master and the mirror pod of its API server, like Kubernetes 1.36.
 func apiServer(node string, flags ...string) []runtime.Object {
 	return []runtime.Object{
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node, Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}}},
@@ -98,7 +98,7 @@ func TestPrometheusGoesBackWithTheAPIServers(t *testing.T) {
 	assert.Equal(t, true, l.releases.have["prometheus"].Values["kubelet"].(map[string]any)["insecureSkipVerify"])
 }
 
-// Mirror pods don't exist for a moment while the kubelet is upgraded, or after a user has deleted them.
+// Mirror pods are missing briefly while the kubelet is upgraded, or after a user has deleted them.
 func TestPrometheusStaysAsItIsWhereNoAPIServerIsSeen(t *testing.T) {
 	for _, flags := range [][]string{{verifies}, nil} {
 		l := withKubelets(newLab(t, apiServer("m1", flags...)...))

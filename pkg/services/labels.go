@@ -20,12 +20,11 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// patchesAtOnce is how many nodes are patched concurrently.
 const patchesAtOnce = 16
 
-// nodeLabels handles the labels of nodes by which services select their machines. If paictl installed Kubernetes, "cluster up" writes these labels
-// from the operator's folder, and a start only reports differences from the cluster's copy. Otherwise, two writers with different sources would undo
-// each other's changes. On any other Kubernetes, the start writes the labels.
+// nodeLabels handles the node labels that services use to select machines. If paictl installed Kubernetes, "cluster up" writes these labels from the
+// operator's folder, and a start only reports differences from the cluster's copy. Otherwise "cluster up" and a start could undo each other's
+// changes. On other clusters, a start writes the labels.
 func (r *run) nodeLabels(ctx context.Context, chosen []*catalogue.Service) error {
 	list, err := r.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
@@ -68,8 +67,8 @@ func (r *run) tellAbsent(nodes map[string]*corev1.Node) {
 
 const remedyLabels = "make the nodes match the layout with: paictl cluster up -p DIR"
 
-// tellUnlabelled warns about nodes without the labels by which services select their machines, before pods remain pending. It returns the missing
-// labels that it reported, by node.
+// tellUnlabelled warns about nodes without the labels that services use to select machines. Without these labels, pods would remain pending.
+// tellUnlabelled returns the reported labels by node.
 func (r *run) tellUnlabelled(nodes map[string]*corev1.Node, chosen []*catalogue.Service) map[string]map[string]bool {
 	without := map[string][]string{} // the nodes, by missing label and service
 	told := map[string]map[string]bool{}
@@ -99,8 +98,8 @@ func (r *run) tellUnlabelled(nodes map[string]*corev1.Node, chosen []*catalogue.
 	return told
 }
 
-// lost returns the missing labels because of which a node can't run pods of a service, although the service's placement contains a role of the
-// machine. If the placement contains several such roles, the labels of one role suffice.
+// lost returns the missing labels that prevent a node from running pods of a service, if the machine has a role in the service's placement. If the
+// machine has several such roles, the labels of one role are sufficient.
 func (r *run) lost(s *catalogue.Service, m layout.Machine, node *corev1.Node) []string {
 	var out []string
 	for _, role := range s.Placement {
@@ -121,8 +120,8 @@ func (r *run) lost(s *catalogue.Service, m layout.Machine, node *corev1.Node) []
 	return out
 }
 
-// tellDifferent warns about nodes whose labels or taints differ from the cluster's copy, except labels that were already reported. It can't know
-// whether the copy or the labels are newer.
+// tellDifferent warns about nodes whose labels or taints differ from the cluster's copy. tellDifferent leaves out labels that were already reported.
+// Either the copy or the labels may be newer.
 func (r *run) tellDifferent(nodes map[string]*corev1.Node, told map[string]map[string]bool) {
 	cfg := r.desired.Config
 	by := map[string][]string{} // nodes by difference
@@ -153,7 +152,7 @@ func (r *run) tellDifferent(nodes map[string]*corev1.Node, told map[string]map[s
 		"if layout.yaml was edited, but not pushed: paictl config push -p DIR; if it was pushed, but the nodes don't match it: paictl cluster up -p DIR")
 }
 
-// missingAndExtra describes how a node differs from the layout, such as "is missing label a=1 and has label b of an earlier or newer layout".
+// missingAndExtra describes how a node differs from the layout. An example is "is missing label a=1 and has label b of an earlier or newer layout".
 func missingAndExtra(d nodelabels.Difference) string {
 	missing := nodelabels.Difference{Set: d.Set, Taint: d.Taint}
 	var parts []string
@@ -173,10 +172,10 @@ func missingAndExtra(d nodelabels.Difference) string {
 	return strings.Join(parts, " and ")
 }
 
-// maxTold is the maximum number of nodes that a warning lists, because a cluster may have thousands of nodes.
+// maxTold is the maximum number of nodes in a warning, because a cluster may have thousands of nodes.
 const maxTold = 5
 
-// someNodes returns the first names, and the number of the others.
+// someNodes returns the first names, and the number of the remaining names.
 func someNodes(names []string) string {
 	if len(names) <= maxTold {
 		return strings.Join(names, ", ")
@@ -184,13 +183,11 @@ func someNodes(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxTold], ", "), len(names)-maxTold)
 }
 
-// relabel is the change of the labels of one node.
 type relabel struct {
 	nodelabels.Difference
 	node string
 }
 
-// String describes the change in words.
 func (x relabel) String() string {
 	if x.Same() {
 		return "note the labels of the layout"
@@ -198,7 +195,8 @@ func (x relabel) String() string {
 	return x.Difference.String()
 }
 
-// toLabel returns the changes for all nodes whose labels differ from the layout. On clusters that paictl didn't install, it doesn't manage taints.
+// toLabel returns the changes of all nodes whose labels differ from the layout. toLabel doesn't manage taints, because paictl didn't install this
+// cluster.
 func (r *run) toLabel(nodes map[string]*corev1.Node) []relabel {
 	var todo []relabel
 	for _, m := range r.desired.Config.Layout.MachineList {
@@ -211,7 +209,7 @@ func (r *run) toLabel(nodes map[string]*corev1.Node) []relabel {
 	return todo
 }
 
-// patch returns a merge patch for the node, in which null removes a label.
+// patch returns a merge patch for the node. In the patch, null removes a label.
 func (x relabel) patch() ([]byte, error) {
 	labels := map[string]*string{}
 	for _, kv := range x.Set {

@@ -61,7 +61,7 @@ func TestNodesThatCannotBeLabelledStopTheStart(t *testing.T) {
 }
 
 func TestAStartLeavesTheLabelsThatClusterUpSet(t *testing.T) {
-	// The folder's layout contains rack=b and a taint, and no longer contains disk=big. It wasn't pushed.
+	// The folder's layout contains rack=b and a taint, and no longer contains disk=big. This layout wasn't pushed.
 	w1 := node("w1", map[string]string{"pai-worker": "true", "rack": "b"}, "pai-worker,rack,gpu=yes:NoSchedule")
 	w1.Spec.Taints = []corev1.Taint{{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}}
 	l := newLab(t, node("m1", map[string]string{"pai-master": "true"}, "pai-master"), w1)

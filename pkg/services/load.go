@@ -15,13 +15,13 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// Pusher reads the configuration that a cluster stores. *store.Store implements it.
+// Pusher reads the configuration that a cluster stores. *store.Store implements Pusher.
 type Pusher interface {
 	Pull(ctx context.Context) (*store.Copy, error)
 }
 
-// FromCluster returns a Loader of the configuration that the cluster stores. The Loader doesn't write to the disk. Relative paths of charts are
-// relative to dir, which is "" if no folder is known.
+// FromCluster returns a Loader of the cluster's stored configuration. The Loader writes no files. Relative chart paths are relative to dir. dir is ""
+// if no folder is known.
 func FromCluster(held Pusher, dir string) Loader {
 	return func(ctx context.Context) (*Desired, error) {
 		have, err := held.Pull(ctx)
@@ -58,8 +58,7 @@ func FromFolder(dir string) Loader {
 	}
 }
 
-// Compared returns a Loader that warns if a folder differs from the loaded configuration. Otherwise a user who forgot to push edited files would not
-// understand why nothing changes.
+// Compared returns a Loader that warns if a folder differs from the loaded configuration. The warning helps users who forgot to push edited files.
 func Compared(load Loader, dir string) Loader {
 	return func(ctx context.Context) (*Desired, error) {
 		d, err := load(ctx)
@@ -87,8 +86,8 @@ func Compared(load Loader, dir string) Loader {
 	}
 }
 
-// desire checks a configuration and builds its services. It doesn't fetch the charts of upstream services, because each run fetches the charts that
-// it needs.
+// desire checks a configuration and builds its services. desire doesn't fetch the charts of upstream services, because each run fetches only the
+// required charts.
 func desire(ctx context.Context, c *config.Cluster) (*Desired, error) {
 	found := config.Validate(c)
 	all, about, err := catalogue.Load(ctx, c, catalogue.Options{})
@@ -113,7 +112,7 @@ func (d *Desired) warn(found config.Findings) {
 	}
 }
 
-// FetchCharts fetches the charts of the chosen upstream services that weren't fetched yet.
+// FetchCharts fetches the missing charts of the chosen upstream services.
 func (d *Desired) FetchCharts(ctx context.Context, fetcher func(*Desired) catalogue.Fetcher, chosen []*catalogue.Service) error {
 	missing := slices.DeleteFunc(slices.Clone(chosen), func(s *catalogue.Service) bool { return s.Chart != nil })
 	if len(missing) == 0 {

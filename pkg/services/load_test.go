@@ -28,7 +28,6 @@ func (h held) Pull(context.Context) (*store.Copy, error) {
 	return &store.Copy{Revision: store.Revision{Number: 3}, Files: h.files}, nil
 }
 
-// wholeFiles returns four configuration files without mistakes.
 func wholeFiles(sections string) map[string][]byte {
 	return map[string][]byte{
 		config.LayoutFile: []byte(`apiVersion: paictl.openpai.org/v1

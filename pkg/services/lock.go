@@ -19,26 +19,26 @@ import (
 	"github.com/openpai/paictl/pkg/services/facts"
 )
 
-// annotationProcess is the annotation of the Lease that describes the process of the holder. Other runs on the same host read it.
+// annotationProcess is the annotation of the Lease that describes the holder's process. Runs on the same host read this annotation.
 const annotationProcess = "paictl.openpai.org/process"
 
-// The lease of a killed run expires after leaseDuration. A run that can't renew its lease stops earlier, so that two runs never
-// work at the same time.
+// The lease of a killed run expires after leaseDuration. A run that can't renew its lease stops before the lease expires, so that two runs never work
+// at the same time.
 const (
 	leaseDuration = facts.LeaseDuration
 	leaseRenewal  = 3 * time.Second
 	leaseGiveUp   = 25 * time.Second // long enough for a restart of an API server
 	leaseTouch    = 8 * time.Second  // for one attempt, even if the server is busy
-	// leaseWatch is longer than leaseRenewal. If a lease doesn't change during this time, its holder no longer runs, even if the clocks of the two
-	// hosts differ.
+	// leaseWatch is longer than leaseRenewal. If a lease doesn't change during leaseWatch, the holder no longer runs, even if the clocks of the hosts
+	// differ.
 	leaseWatch = 4 * time.Second
 )
 
-// acquireAttempts is the maximum number of attempts of runs that begin at the same moment. After each conflict, one of these runs has acquired the
-// lock.
+// acquireAttempts is the maximum number of attempts to acquire the lock when several runs start at the same moment. After each conflict, one of the
+// runs holds the lock.
 const acquireAttempts = 10
 
-// Lock prevents concurrent runs on one cluster's services.
+// Lock prevents concurrent runs on the services of a cluster.
 type Lock struct {
 	leases  leases.LeaseInterface
 	process Process
@@ -51,20 +51,20 @@ type Lock struct {
 	published bool
 }
 
-// NewLock returns the lock of a cluster's services. It doesn't acquire the lock.
+// NewLock returns the lock of a cluster's services without acquiring it.
 func NewLock(client kubernetes.Interface, p Process, command string, clock func() time.Time) *Lock {
 	return &Lock{leases: client.CoordinationV1().Leases(kube.SystemNamespace), process: p, command: command, clock: clock}
 }
 
-// Hold acquires the lock, or returns a *LockedError. The returned context ends with ErrLockLost if the lock is lost. The returned
-// function releases the lock.
+// Hold acquires the lock, or returns a *LockedError. The returned context ends with ErrLockLost if the lock is lost. The returned function releases
+// the lock.
 func (l *Lock) Hold(ctx context.Context) (context.Context, func(), error) {
 	l.identity = fmt.Sprintf("%s_%s", l.process, rand.Text())
 	if err := l.acquire(ctx); err != nil {
 		return ctx, nil, err
 	}
 	held, cancel := context.WithCancelCause(ctx)
-	// The lease is renewed until it is released, because a run that was canceled still needs it for its cleanup.
+	// Renew the lease until the release of the lock, because a canceled run still needs the lease for the cleanup.
 	lasting, stop := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan struct{})
 	go func() {
@@ -81,7 +81,7 @@ func (l *Lock) Hold(ctx context.Context) (context.Context, func(), error) {
 	}, nil
 }
 
-// acquire takes the lease if it is free, or if its holder has certainly exited.
+// acquire takes the lease if it is free, or if its holder has exited.
 func (l *Lock) acquire(ctx context.Context) error {
 	var err error
 	for range acquireAttempts {
@@ -108,7 +108,7 @@ func (l *Lock) acquire(ctx context.Context) error {
 	return fmt.Errorf("take the lock of the services: %w", err)
 }
 
-// free returns nil if the lease may be taken, and otherwise a *LockedError.
+// free returns nil if the lease may be taken. Otherwise free returns a *LockedError.
 func (l *Lock) free(ctx context.Context, have *coordinationv1.Lease) error {
 	if holder(have) == "" {
 		return nil
@@ -120,7 +120,7 @@ func (l *Lock) free(ctx context.Context, have *coordinationv1.Lease) error {
 	if -leaseDuration < age && age < leaseDuration {
 		return locked(have, leaseDuration-max(age, 0))
 	}
-	// According to this host's clock, the lease has expired. One of the clocks may be wrong, so check whether the holder still renews the lease.
+	// The lease has expired according to this host's clock. The clocks may differ, so check whether the holder still renews the lease.
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -164,7 +164,7 @@ func (l *Lock) filled(have *coordinationv1.Lease) *coordinationv1.Lease {
 	return out
 }
 
-// renew renews the lease until ctx ends. It returns an error if the lease is lost.
+// renew renews the lease until ctx ends. renew returns an error if the lease is lost.
 func (l *Lock) renew(ctx context.Context) error {
 	last := l.clock()
 	wait := leaseRenewal
@@ -190,7 +190,7 @@ func (l *Lock) renew(ctx context.Context) error {
 	}
 }
 
-// touch renews the lease. It fails if another process has changed the lease.
+// touch renews the lease. touch fails if another process has changed the lease.
 func (l *Lock) touch(ctx context.Context, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -205,8 +205,8 @@ func (l *Lock) touch(ctx context.Context, limit time.Duration) error {
 	return nil
 }
 
-// excuse returns nil for a conflict if the lease still belongs to this run, which happens if the response to an earlier renewal was lost. The next
-// renewal starts from the current lease.
+// excuse returns nil for a conflict if this run still holds the lease. Such a conflict occurs if the response to an earlier renewal was lost. The
+// next renewal starts from the current lease.
 func (l *Lock) excuse(ctx context.Context, err error) error {
 	if !apierrors.IsConflict(err) {
 		return err
@@ -222,7 +222,7 @@ func (l *Lock) excuse(ctx context.Context, err error) error {
 	return nil
 }
 
-// release clears the holder, so that the next run needn't wait. If release fails, the lease expires.
+// release clears the holder, so that the next run can start immediately. If release fails, the lease expires.
 func (l *Lock) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

@@ -25,7 +25,6 @@ func person(name, host string) Process {
 	return Process{User: name, Host: host, Boot: "boot-" + host, Namespace: "pid:[1]", PID: 42, Started: "7"}
 }
 
-// ahead returns a clock that is ahead by d.
 func ahead(d time.Duration) func() time.Time {
 	return func() time.Time { return time.Now().Add(d) }
 }
@@ -68,7 +67,7 @@ func TestALockThatWasReleasedIsFreeAtOnce(t *testing.T) {
 	})
 }
 
-// abandon acquires the lock and doesn't renew it, like a program that is killed.
+// abandon acquires the lock and doesn't renew it, like a killed program.
 func abandon(t *testing.T, client *fake.Clientset, p Process, clock func() time.Time) {
 	t.Helper()
 	l := NewLock(client, p, "paictl service start", clock)
@@ -168,7 +167,7 @@ func TestTheLeaseIsRenewedAlsoWhileACancelledRunTidiesUp(t *testing.T) {
 	})
 }
 
-// unsteady returns a client of a server, and a flag. While the flag is set, the server doesn't accept renewals of leases.
+// unsteady returns a client and a flag. While the flag is set, the server rejects renewals of leases.
 func unsteady() (*fake.Clientset, *atomic.Bool) {
 	client, away := fake.NewClientset(), &atomic.Bool{}
 	client.PrependReactor("update", "leases", func(a clienttesting.Action) (bool, runtime.Object, error) {

@@ -22,17 +22,17 @@ import (
 // LogOptions selects the logs that Logs writes.
 type LogOptions struct {
 	Name string
-	// Follow means that Logs continues until ctx ends, and includes pods that are created later.
+	// Follow means that Logs continues until ctx ends. With Follow, Logs also includes later pods.
 	Follow   bool
 	Since    time.Duration // 0 means all
 	Tail     int64         // lines per container; negative means all
 	Previous bool          // the logs of the containers before their last restart
 	Out      io.Writer
-	// Problem is called for containers whose log can't be read.
+	// Problem receives an error for each container with an unreadable log.
 	Problem func(error)
 }
 
-// Logs writes the logs of a service's pods. Each line begins with the name of its pod.
+// Logs writes the logs of a service's pods. Each line begins with the name of the pod.
 func (p *Platform) Logs(ctx context.Context, o LogOptions) error {
 	t, err := p.find(ctx, o.Name)
 	if err != nil {
@@ -53,8 +53,8 @@ func (p *Platform) Logs(ctx context.Context, o LogOptions) error {
 	return l.follow(ctx, t)
 }
 
-// find returns the service with a name and its release. It looks up the namespace in the inventory, or otherwise in the configuration. If the
-// service doesn't run, it returns an error.
+// find returns the service with the given name and its release. The namespace comes from the inventory, or from the configuration if the inventory
+// doesn't contain the service. find returns an error if the service doesn't run.
 func (p *Platform) find(ctx context.Context, name string) (*target, error) {
 	left, err := readInventory(ctx, p.Client)
 	if err != nil {
@@ -84,13 +84,12 @@ func (p *Platform) find(ctx context.Context, name string) (*target, error) {
 	return t, nil
 }
 
-// source identifies the log of one container.
 type source struct {
 	namespace, pod, container string
 	prefix                    string
 }
 
-// sources returns the logs of a service's containers that have run, sorted by name.
+// sources returns the logs of a service's started containers, sorted by name.
 func (p *Platform) sources(ctx context.Context, t *target) ([]source, error) {
 	pods, err := p.podsOf(ctx, t)
 	if err != nil {
@@ -129,7 +128,6 @@ type logs struct {
 	err error // of writing
 }
 
-// all writes the existing logs, sorted by time.
 func (l *logs) all(ctx context.Context, sources []source) {
 	var lines []logapi.Line
 	_ = each(sources, defaultParallel, func(s source) error {
@@ -163,7 +161,7 @@ func (l *logs) options(s source) *corev1.PodLogOptions {
 	return o
 }
 
-// lookAgain is the time between two checks for new pods and restarted containers while logs are followed.
+// lookAgain is the interval between checks for new pods and restarted containers while logs are followed.
 const lookAgain = 2 * time.Second
 
 // follow writes lines as they arrive, until ctx ends.
@@ -201,10 +199,10 @@ func (l *logs) follow(ctx context.Context, t *target) error {
 	}
 }
 
-// resumptions is how often an interrupted log is opened again if no new line arrives.
+// resumptions is the maximum number of times that an interrupted log is reopened without a new line.
 const resumptions = 5
 
-// stay follows one log until the container exits. If the connection breaks, stay continues after the last line that was shown.
+// stay follows a log until the container exits. If the connection breaks, stay resumes after the last printed line.
 func (l *logs) stay(ctx context.Context, s source, o *corev1.PodLogOptions) {
 	last := ""
 	for failures := 0; ; {
@@ -227,7 +225,6 @@ func (l *logs) stay(ctx context.Context, s source, o *corev1.PodLogOptions) {
 	}
 }
 
-// read passes each line of a container's log to line.
 func (l *logs) read(ctx context.Context, s source, o *corev1.PodLogOptions, line func(logapi.Line)) error {
 	body, err := l.p.Client.CoreV1().Pods(s.namespace).GetLogs(s.pod, o).Stream(ctx)
 	if err != nil {
@@ -240,7 +237,7 @@ func (l *logs) read(ctx context.Context, s source, o *corev1.PodLogOptions, line
 	})
 }
 
-// show returns a line in the form in which it is written, after its prefix.
+// show returns a formatted line with a prefix.
 func (s source) show(x logapi.Line) []byte {
 	return slices.Concat([]byte(s.prefix+"  "), bytes.TrimRight(x.Text, "\r"), []byte("\n"))
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/ready"
 )
 
-// Kinds of workloads that create the pods of services.
+// These are the kinds of workloads that create the pods of services.
 const (
 	kindDeployment  = "Deployment"
 	kindStatefulSet = "StatefulSet"
@@ -23,13 +23,13 @@ const (
 	kindJob         = "Job"
 )
 
-// object is one document of a manifest, both parsed and as text.
+// object is a parsed document of a manifest, together with its text.
 type object struct {
 	unstructured.Unstructured
 	text string
 }
 
-// splitManifest splits a manifest into the texts of its documents, without empty documents.
+// splitManifest returns the documents of a manifest. splitManifest leaves out empty documents.
 func splitManifest(manifest string) []string {
 	var out []string
 	var doc strings.Builder
@@ -50,7 +50,6 @@ func splitManifest(manifest string) []string {
 	return out
 }
 
-// objects parses a manifest.
 func objects(manifest string) ([]object, error) {
 	var out []object
 	for _, text := range splitManifest(manifest) {
@@ -65,8 +64,8 @@ func objects(manifest string) ([]object, error) {
 	return out, nil
 }
 
-// configMaps returns the metadata of a manifest's ConfigMaps. It doesn't parse their data, because dashboards and rules are most of the text of all
-// manifests.
+// configMaps returns the metadata of a manifest's ConfigMaps. configMaps doesn't parse the ConfigMaps' data, because dashboards and rules make up
+// most of the text of all manifests.
 func configMaps(manifest string) ([]metav1.ObjectMeta, error) {
 	var out []metav1.ObjectMeta
 	for _, text := range splitManifest(manifest) {
@@ -97,7 +96,7 @@ func beforeData(text string) string {
 	return text[:end]
 }
 
-// workload is an object that creates pods, such as a Deployment, together with the selector of its pods.
+// workload is an object that creates pods, such as a Deployment, with the selector of the pods.
 type workload struct {
 	kind, namespace, name string
 	selector              labels.Selector
@@ -128,8 +127,8 @@ func workloads(manifest, namespace string) ([]workload, error) {
 	return out, nil
 }
 
-// jobs returns the Jobs of a manifest. Their pods are selected by the name of the Job, because the API server only creates the selector of a Job
-// later.
+// jobs returns the Jobs of a manifest. jobs selects pods by the name of the Job, because the manifest doesn't contain the selector that the API
+// server creates.
 func jobs(manifest, namespace string) ([]workload, error) {
 	all, err := objects(manifest)
 	if err != nil {
@@ -165,7 +164,7 @@ func selectorOf(o object) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(&s)
 }
 
-// MaskManifest masks the data of Secrets in a manifest. All other documents remain unchanged, including their comments.
+// MaskManifest masks the data of Secrets in a manifest. MaskManifest doesn't change other documents or their comments.
 func MaskManifest(manifest string) (string, error) {
 	all, err := objects(manifest)
 	if err != nil {
@@ -196,7 +195,7 @@ func maskValues(o map[string]any, field string) {
 	}
 }
 
-// sourceLine returns Helm's comment with the template of a document, or "".
+// sourceLine returns Helm's comment with the path of the template, or "".
 func sourceLine(text string) string {
 	first, _, _ := strings.Cut(strings.TrimLeft(text, "\n"), "\n")
 	if strings.HasPrefix(first, "# Source: ") {

@@ -11,13 +11,13 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// shortestMask is the minimum length of secrets that are masked. If every "a" was masked, the message would be unreadable.
+// shortestMask is the minimum length of masked secrets. Masking shorter secrets could make messages unreadable.
 const shortestMask = 4
 
-// masks replaces known secrets in text from other programs, such as the last lines of a container's log or a response of the API server.
+// masks masks known secrets in the output of other programs, such as the last lines of a container's log or a response of the API server.
 type masks struct{ replacer *strings.Replacer }
 
-// newMasks returns masks for the secrets of a configuration and of its services. Each function in more can add further secrets.
+// newMasks returns masks for the secrets of a configuration and its services. Each function in more can add further secrets.
 func newMasks(c *config.Cluster, all []*catalogue.Service, more ...func(add func(secret.String))) *masks {
 	var secrets []string
 	add := func(s secret.String) {
@@ -45,7 +45,7 @@ func newMasks(c *config.Cluster, all []*catalogue.Service, more ...func(add func
 	for _, m := range more {
 		m(add)
 	}
-	// Replace longer secrets first, because a secret may be the beginning of another secret.
+	// Replace longer secrets first, because a secret may be a prefix of another secret.
 	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
 	var pairs []string
 	for _, s := range slices.Compact(secrets) {
@@ -57,7 +57,7 @@ func newMasks(c *config.Cluster, all []*catalogue.Service, more ...func(add func
 	return &masks{replacer: strings.NewReplacer(pairs...)}
 }
 
-// hidden calls add for each string of value that is masked in shown.
+// hidden calls add for each string in value whose counterpart in shown is masked.
 func hidden(value, shown any, add func(secret.String)) {
 	if shown == secret.Mask {
 		texts(value, add)
@@ -73,7 +73,6 @@ func hidden(value, shown any, add func(secret.String)) {
 	}
 }
 
-// texts calls add for each string in a value.
 func texts(v any, add func(secret.String)) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -89,7 +88,6 @@ func texts(v any, add func(secret.String)) {
 	}
 }
 
-// text returns s with masked secrets.
 func (m *masks) text(s string) string {
 	if m.replacer == nil {
 		return s
@@ -97,7 +95,6 @@ func (m *masks) text(s string) string {
 	return m.replacer.Replace(s)
 }
 
-// maskedError is an error whose text has masked secrets.
 type maskedError struct {
 	text string
 	err  error

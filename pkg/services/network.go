@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// enforcers lists name parts of DaemonSets that enforce NetworkPolicies.
+// enforcers lists parts of the names of DaemonSets that enforce NetworkPolicies.
 var enforcers = []string{"calico", "canal", "cilium", "antrea", "weave", "kube-router", "ovn", "network-polic", "azure-npm"}
 
 // hasPolicies reports whether the cluster contains NetworkPolicies of the services.
@@ -19,8 +19,8 @@ func (p *Platform) hasPolicies(ctx context.Context) bool {
 	return err == nil && len(policies.Items) > 0
 }
 
-// policyNote returns a note if the services' NetworkPolicies certainly have no effect, because flannel doesn't enforce them. It returns nil if the
-// policies have an effect, if there are no policies, or if their effect isn't known.
+// policyNote returns a note if the services' NetworkPolicies have no effect because flannel doesn't enforce them. policyNote returns nil if the
+// policies are effective, if no policies exist, or if their effect is unknown.
 func (p *Platform) policyNote(ctx context.Context) *Note {
 	if !p.hasPolicies(ctx) {
 		return nil

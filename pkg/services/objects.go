@@ -22,18 +22,18 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// Labels of the objects that paictl creates outside of the releases.
+// These are labels of objects that paictl creates outside of releases.
 const (
 	labelPartOf    = facts.LabelPartOf
 	labelManagedBy = facts.LabelManagedBy
 	labelInstance  = "app.kubernetes.io/instance"
 	manager        = facts.Manager
-	// annotationRevision is an annotation of a Secret. Its value is a random word that changes with the data, for use in places where the data
-	// itself must not be visible.
+	// annotationRevision is an annotation of a Secret. The value is a random string that changes with the data. The revision can be used in places where
+	// the data must not be visible.
 	annotationRevision = "paictl.openpai.org/revision"
 )
 
-// ownLabels returns the labels of paictl's own objects. They include the service if it isn't "".
+// ownLabels returns the labels of paictl's own objects. If service isn't "", the labels include the service.
 func ownLabels(service string) map[string]string {
 	out := map[string]string{labelPartOf: manager, labelManagedBy: manager}
 	if service != "" {
@@ -61,13 +61,13 @@ func (r *run) ensureNamespace(ctx context.Context, name string) error {
 	return nil
 }
 
-// tell reports a change of an object outside of the releases.
+// tell reports a change of an object that doesn't belong to a release.
 func (r *run) tell(service, action, object string) {
 	r.count(service, 1)
 	r.emit(Event{Kind: EventChanged, Service: service, Message: action + " " + object})
 }
 
-// credentials returns the Secret with a service's credentials, or nil if the service has no credentials.
+// credentials returns the Secret with a service's credentials, or nil if no credentials exist.
 func credentials(s *catalogue.Service) *corev1.Secret {
 	if len(s.Credentials) == 0 {
 		return nil
@@ -82,7 +82,7 @@ func credentials(s *catalogue.Service) *corev1.Secret {
 	return out
 }
 
-// pullSecret returns the Secret for pulling images from the registry, or nil if the registry needs no login.
+// pullSecret returns the Secret for pulling images, or nil if the registry requires no login.
 func pullSecret(c *config.Cluster, namespace string) (*corev1.Secret, error) {
 	reg := c.Services.Cluster.DockerRegistry
 	if reg.Username == "" {
@@ -112,7 +112,8 @@ func pullSecretName(c *config.Cluster) string {
 	return "pai-secret"
 }
 
-// secretChange returns the change that keepSecret would make, or nil, and the current Secret. The change doesn't contain the data.
+// secretChange returns the change that keepSecret would make, and the current Secret. The change is nil if the Secret is up to date. The change
+// doesn't contain the data.
 func (r *run) secretChange(ctx context.Context, want *corev1.Secret) (*release.Change, *corev1.Secret, error) {
 	object := "Secret " + want.Namespace + "/" + want.Name
 	have, err := r.Client.CoreV1().Secrets(want.Namespace).Get(ctx, want.Name, metav1.GetOptions{})
@@ -127,7 +128,7 @@ func (r *run) secretChange(ctx context.Context, want *corev1.Secret) (*release.C
 	return &release.Change{Action: "update", Object: object}, have, nil
 }
 
-// keepSecret writes a Secret if it differs from want, and returns the revision of its data.
+// keepSecret writes a Secret if it differs from want, and returns the revision of the data.
 func (r *run) keepSecret(ctx context.Context, service string, want *corev1.Secret) (string, error) {
 	change, have, err := r.secretChange(ctx, want)
 	if err != nil {
@@ -164,8 +165,7 @@ func (r *run) keepSecret(ctx context.Context, service string, want *corev1.Secre
 	return want.Annotations[annotationRevision], nil
 }
 
-// putBack restores the credentials that a service had before this run, because pods of an earlier revision would not work with new credentials that
-// are wrong.
+// putBack restores a service's previous credentials. Otherwise pods of an earlier revision wouldn't work if the new credentials are wrong.
 func (r *run) putBack(ctx context.Context, service string) {
 	r.mu.Lock()
 	was := r.replaced[service]
@@ -184,7 +184,7 @@ func (r *run) putBack(ctx context.Context, service string) {
 	}
 }
 
-// dropSecret removes a Secret if it exists and paictl created it.
+// dropSecret removes a Secret if paictl created the Secret.
 func (r *run) dropSecret(ctx context.Context, namespace, name string) error {
 	api := r.Client.CoreV1().Secrets(namespace)
 	have, err := api.Get(ctx, name, metav1.GetOptions{})
@@ -218,8 +218,8 @@ func merged(a, b map[string]string) map[string]string {
 	return out
 }
 
-// pullSecrets writes the registry's credentials into the given namespaces, so that their pods can pull images. It skips the namespace of jobs if
-// that doesn't exist.
+// pullSecrets writes the registry's credentials to the given namespaces, so that pods can pull images. pullSecrets skips the namespace of jobs if
+// this namespace doesn't exist.
 func (r *run) pullSecrets(ctx context.Context, namespaces []string) error {
 	if r.desired.Config.Services.Cluster.DockerRegistry.Username == "" {
 		return nil

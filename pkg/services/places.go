@@ -16,8 +16,8 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// LoadPlaced loads the configuration. In the result, the services' volumes remain on their current machines, and Prometheus doesn't verify kubelets
-// before the API servers do.
+// LoadPlaced loads the configuration and adapts it to the cluster. The services' volumes remain on their current machines. Prometheus doesn't verify
+// kubelets before the API servers do.
 func (p *Platform) LoadPlaced(ctx context.Context) (*Desired, error) {
 	d, err := p.Load(ctx)
 	if err != nil {
@@ -43,7 +43,7 @@ func (p *Platform) LoadPlaced(ctx context.Context) (*Desired, error) {
 	return d, nil
 }
 
-// places holds the objects of the cluster that show where the services' data is.
+// places holds the objects that show where the services' data is stored.
 type places struct {
 	pvs    []corev1.PersistentVolume
 	claims []corev1.PersistentVolumeClaim
@@ -88,9 +88,9 @@ func (p *Platform) readPlaces(ctx context.Context, volumes []catalogue.LocalVolu
 	return &out, err
 }
 
-// volume returns the local PersistentVolume that holds the data of a claim, or nil. This is the volume to which the claim is bound. If the claim
-// isn't bound, it is a volume that paictl created for this claim. If layouts of earlier releases left several such volumes, volume prefers volumes
-// that were in use, and then the oldest volume.
+// volume returns the local PersistentVolume with the data of a claim, or nil. This is the volume that the claim is bound to. If the claim isn't
+// bound, volume returns a volume that paictl created for the claim. If several such volumes exist, volume prefers volumes that were in use, and then
+// the oldest volume.
 func (at *places) volume(v catalogue.LocalVolume) *corev1.PersistentVolume {
 	bound := ""
 	for i := range at.claims {
@@ -119,7 +119,7 @@ func (at *places) volume(v catalogue.LocalVolume) *corev1.PersistentVolume {
 	return best
 }
 
-// older compares volumes: volumes that were in use come first, and then older volumes.
+// older compares volumes. Volumes that were in use come first, and older volumes come before newer volumes.
 func older(a, b *corev1.PersistentVolume) int {
 	used := func(pv *corev1.PersistentVolume) int {
 		if pv.Status.Phase == corev1.VolumeBound || pv.Status.Phase == corev1.VolumeReleased {
@@ -130,8 +130,8 @@ func older(a, b *corev1.PersistentVolume) int {
 	return cmp.Or(used(a)-used(b), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 }
 
-// folder returns the machine on which a Job has created a volume's folder, or "". Only machines that may run the volume's service count. If a user
-// has deleted the volume, it must be created again on this machine with the same data. If there are several such Jobs, the last Job counts.
+// folder returns the machine on which a Job created a volume's folder, or "". Only machines that may run the volume's service count. If a user
+// deleted the volume, the new volume must use the same folder. If several such Jobs exist, folder uses the last Job.
 func (at *places) folder(v catalogue.LocalVolume) string {
 	var last *batchv1.Job
 	for i := range at.jobs {
@@ -159,8 +159,8 @@ func makes(j *batchv1.Job, path string) bool {
 	})
 }
 
-// reachable returns an error if a chosen service has its data on a machine that can't run its pods. With a new volume on another machine, the
-// service would start without its data.
+// reachable returns an error if a chosen service stores data on a machine that can't run its pods. With a new volume on another machine, the service
+// would start without its data.
 func (r *run) reachable(chosen []*catalogue.Service) error {
 	var lost []string
 	remedy := ""

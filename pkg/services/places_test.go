@@ -39,7 +39,7 @@ func boundClaim(volume string) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "pai-system", Name: "prometheus-data"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: volume}}
 }
 
-// madeFolder returns a Job that has finished, which means that the folder exists.
+// madeFolder returns a finished Job. The Job shows that the folder exists.
 func madeFolder(name, node string, made int64, args ...string) *batchv1.Job {
 	j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "pai-system", Name: name, CreationTimestamp: metav1.NewTime(time.Unix(made, 0)),
 		Labels: map[string]string{labelVolume: "x", labelService: "prometheus"}}}
@@ -49,7 +49,7 @@ func madeFolder(name, node string, made int64, args ...string) *batchv1.Job {
 	return j
 }
 
-// machines replaces the layout's machines with the given lines, in their order.
+// machines replaces the layout's machines with the given lines.
 func (l *lab) machines(lines ...string) {
 	l.Load = func(ctx context.Context) (*Desired, error) {
 		d := desired(l.t, "", "")

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// planStart reports the changes that a start would make.
+// planStart reports the changes of a start without making them.
 func (r *run) planStart(ctx context.Context, chosen []*catalogue.Service) error {
 	if err := r.unmoved(ctx, chosen); err != nil {
 		return err
@@ -33,7 +33,7 @@ func (r *run) planStart(ctx context.Context, chosen []*catalogue.Service) error 
 	return errors.Join(failed...)
 }
 
-// plans returns the plan of each service, or the error because of which a service has no plan.
+// plans returns the plan of each service. If a plan can't be made, plans returns an error for the service.
 func (r *run) plans(ctx context.Context, chosen []*catalogue.Service) ([]release.Plan, []error) {
 	plans := make([]release.Plan, len(chosen))
 	index := make([]int, len(chosen))

@@ -18,7 +18,7 @@ import (
 // Readiness checks whether the objects of a release are ready.
 type Readiness interface {
 	Check(ctx context.Context, namespace, manifest string) (ready.State, error)
-	// CheckAll checks many releases, and reads each kind of object only once per namespace.
+	// CheckAll checks many releases. CheckAll reads each kind of object only once per namespace.
 	CheckAll(ctx context.Context, releases [][]ready.Target) ([]ready.State, error)
 	Wait(ctx context.Context, namespace, manifest string, o ready.WaitOptions) (ready.State, error)
 }
@@ -26,16 +26,16 @@ type Readiness interface {
 // Desired is the desired state of a cluster: a configuration and its services.
 type Desired struct {
 	Config *config.Cluster
-	// Files are the files of the cluster's copy. They are nil if the configuration is from a folder.
+	// Files are the files of the cluster's copy. Files is nil if the configuration was read from a folder.
 	Files map[string][]byte
 	// Revision is the revision of the cluster's copy.
 	Revision  store.Revision
 	Catalogue *catalogue.Catalogue
 	// Notes are reported at the start of a run.
 	Notes []Note
-	// Mistakes are mistakes in the configuration. With mistakes, services can be inspected and stopped, but not started or described.
+	// Mistakes describes mistakes in the configuration. If Mistakes isn't nil, services can be inspected and stopped, but not started or described.
 	Mistakes error
-	// unstartable is the reason why no service can be started. Services can still be inspected, described and stopped.
+	// unstartable is the reason why services can't be started. Services can still be inspected, described and stopped.
 	unstartable error
 }
 
@@ -45,23 +45,23 @@ type Note struct{ Message, Remedy string }
 // Loader loads a configuration with its services.
 type Loader func(context.Context) (*Desired, error)
 
-// Platform is the platform of one cluster. Its methods run the commands on services.
+// Platform is the platform of a cluster. The methods run the commands on services.
 type Platform struct {
 	Client   kubernetes.Interface
 	Releases release.Manager
 	Ready    Readiness
 	Load     Loader
-	// Current returns the revision that the cluster stores, with one request. It is nil if Load doesn't read from a cluster.
+	// Current returns the revision that the cluster stores, with one request. Current is nil if Load reads from a folder.
 	Current func(context.Context) (store.Revision, error)
-	// Fetcher returns a fetcher for the charts of a configuration's upstream services. It is nil if these charts can't be fetched.
+	// Fetcher returns a fetcher for the charts of upstream services. Fetcher is nil if charts can't be fetched.
 	Fetcher func(*Desired) catalogue.Fetcher
 	Clock   func() time.Time
 	Process Process
 	Log     *slog.Logger
 }
 
-// Open returns the platform of a cluster with the configuration that the cluster stores. It doesn't send a request. Relative paths of charts are
-// relative to dir, which is "" if no folder is known.
+// Open returns the platform of a cluster with the cluster's stored configuration. Open sends no request. Relative chart paths are relative to dir.
+// dir is "" if no folder is known.
 func Open(c *kube.Cluster, dir string, log *slog.Logger) (*Platform, error) {
 	releases, err := release.NewHelm(c, log)
 	if err != nil {
@@ -76,35 +76,35 @@ func Open(c *kube.Cluster, dir string, log *slog.Logger) (*Platform, error) {
 
 // Options configures a run.
 type Options struct {
-	// Names lists the selected services; if it is empty, all services are selected. Except lists services to exclude.
+	// Names lists the selected services. If Names is empty, all services are selected. Except lists excluded services.
 	Names, Except []string
-	// Wait is how long the run waits for each service; 0 means that it doesn't wait.
+	// Wait is how long the run waits for each service. 0 means that the run doesn't wait.
 	Wait   time.Duration
 	DryRun bool
-	// KeepFailed leaves a failed release unchanged, so that an administrator can inspect it. Otherwise the release is rolled back to its last
-	// revision, or removed if there is no such revision.
+	// KeepFailed leaves a failed release unchanged, so that an administrator can inspect the release. Otherwise the release is rolled back to the
+	// previous revision. A release without a previous revision is removed.
 	KeepFailed bool
 	// Renew means that Restart also replaces the pods of services whose values didn't change.
 	Renew bool
 	// WithDependents means that Stop and Delete include the services that require the named services.
 	WithDependents bool
-	// Confirm is called before data is deleted. If it returns an error, the run ends without changes.
+	// Confirm is called before data is deleted. The run ends without changes if Confirm returns an error.
 	Confirm func(context.Context, Deletion) error
-	// ConfirmUpgrade is called before an upgrade changes anything. It receives an EventPlanned for each installed service. If it returns an error,
-	// the run ends.
+	// ConfirmUpgrade is called before an upgrade makes changes. ConfirmUpgrade receives an EventPlanned for each installed service. The run ends if
+	// ConfirmUpgrade returns an error.
 	ConfirmUpgrade func(context.Context, []Event) error
 	// Downgrade allows Upgrade to install charts of an earlier paictl, and to remove versions and fields from custom resource definitions.
 	Downgrade bool
-	// MaxFailures is the number of failed services after which an upgrade skips the remaining services; 0 means 1.
+	// MaxFailures is the number of failed services after which an upgrade skips the remaining services. 0 means 1.
 	MaxFailures int
-	// Parallel is the maximum number of services that are processed concurrently; 0 means 8.
+	// Parallel is the maximum number of services that are processed concurrently. 0 means 8.
 	Parallel int
 	// Command is the command line. Again is the command line without the names of services.
 	Command, Again string
 	Sink           Sink
 }
 
-// Defaults of options.
+// These are defaults of options.
 const (
 	defaultParallel = 8
 	defaultWait     = 5 * time.Minute

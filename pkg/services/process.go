@@ -11,15 +11,15 @@ import (
 	"syscall"
 )
 
-// Process identifies a process on a host, so that another process on the same host can check whether it still runs.
+// Process identifies a process on a host. Another process on the same host can use it to check whether the process still runs.
 type Process struct {
 	User string `json:"user"`
 	Host string `json:"host"`
-	// Boot and Namespace distinguish hosts with the same name, and containers with separate PIDs.
+	// Boot distinguishes hosts with the same name. Namespace distinguishes containers with separate PIDs.
 	Boot      string `json:"boot,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	PID       int    `json:"pid"`
-	// Started is the start time of the process according to the kernel. It distinguishes processes that had the same PID.
+	// Started is the start time that the kernel reports. Started distinguishes processes with the same PID.
 	Started string `json:"started,omitempty"`
 }
 
@@ -42,7 +42,7 @@ func ThisProcess() Process {
 
 func (p Process) String() string { return fmt.Sprintf("%s@%s, pid %d", p.User, p.Host, p.PID) }
 
-// deadSeenFrom reports whether p has certainly exited. Only a process o of the same boot and the same PID namespace can determine that.
+// deadSeenFrom reports whether p has exited. deadSeenFrom returns false if o belongs to another boot or another PID namespace, because o can't see p.
 func (p Process) deadSeenFrom(o Process) bool {
 	if p.Boot == "" || p.Boot != o.Boot || p.Host != o.Host || p.Namespace == "" || p.Namespace != o.Namespace || p.Started == "" {
 		return false
@@ -54,13 +54,13 @@ func (p Process) deadSeenFrom(o Process) bool {
 const procFolder = "/proc"
 
 // startTime returns the start time of a process in clock ticks since boot, or "" if the process doesn't exist. A zombie counts as exited. known is
-// false if /proc hides the process because it belongs to another user (hidepid).
+// false if /proc hides the process of another user (hidepid).
 func startTime(proc string, pid int) (ticks string, known bool) {
 	b, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "stat"))
 	if err != nil {
 		return "", errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 	}
-	// The name of the program is in parentheses and may contain any character.
+	// The program's name is in parentheses and may contain any character.
 	fields := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
 	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
 		return "", true

@@ -10,14 +10,14 @@ import (
 	"github.com/openpai/paictl/pkg/services/facts"
 )
 
-// Time limits for publishing facts. The second limit is for a run that was interrupted, because its user is waiting for the end.
+// Time limits for publishing facts. The shorter limit applies to an interrupted run, because the user is waiting.
 const (
 	publishTime     = 30 * time.Second
 	interruptedTime = 5 * time.Second
 )
 
-// Publish publishes the facts about all services, for commands that change no release. If another run holds the lock, Publish does nothing, because
-// that run publishes the facts when it ends.
+// Publish publishes the facts about all services. Publish is for commands that change no release. If another run holds the lock, Publish returns
+// without publishing, because that run publishes the facts at its end.
 func (p *Platform) Publish(ctx context.Context, command string) error {
 	lock := NewLock(p.Client, p.Process, command, p.Clock)
 	held, release, err := lock.Hold(ctx)
@@ -35,8 +35,8 @@ func (p *Platform) Publish(ctx context.Context, command string) error {
 	return nil
 }
 
-// publish writes the facts about all services, without secrets, for programs that may not read releases. The caller holds the lock, and ctx ends if
-// the lock is lost.
+// publish writes the facts about all services, without secrets, for programs that may not read releases. The caller holds the lock. ctx ends if the
+// lock is lost.
 func (p *Platform) publish(ctx context.Context) error {
 	limit := publishTime
 	if ctx.Err() != nil {
@@ -58,7 +58,7 @@ func (p *Platform) publish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Virtual clusters change without a run, so that readers compare them themselves.
+	// Virtual clusters change without a run, so readers compare the virtual clusters.
 	if s := snap.desired.Catalogue.Get(catalogue.SchedulerService); s != nil && snap.scheduler != "" {
 		snap.scheduler = catalogue.SchedulerConfiguration(s.ReleaseValues())
 	}

@@ -49,7 +49,7 @@ func (l *lab) stored(sections ...string) {
 	}
 }
 
-// report returns the report of a program that can't read releases.
+// report returns the report for a program that can't read releases.
 func (l *lab) report() *state.Report {
 	l.t.Helper()
 	r := &facts.Reporter{Client: l.client, Ready: l.ready, Now: time.Now}

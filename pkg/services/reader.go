@@ -15,8 +15,8 @@ import (
 	"github.com/openpai/paictl/pkg/services/state"
 )
 
-// Reader returns a function that reads the state of a cluster's services. It calls known with the name and the machines of the configuration as soon
-// as the configuration is loaded.
+// Reader returns a function that reads the state of a cluster's services. After loading the configuration, the function calls known with the
+// cluster's name and the layout.
 func Reader(c *kube.Cluster, log *slog.Logger) (func(ctx context.Context, known func(name string, l *layout.Layout)) ([]Status, error), error) {
 	p, err := reading(c, log)
 	if err != nil {
@@ -36,7 +36,7 @@ func Reader(c *kube.Cluster, log *slog.Logger) (func(ctx context.Context, known 
 	}, nil
 }
 
-// Report returns the states of a cluster's services. It reads the releases.
+// Report returns the states of a cluster's services. Report reads the releases.
 func Report(ctx context.Context, c *kube.Cluster, log *slog.Logger) (*state.Report, error) {
 	p, err := reading(c, log)
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// annotationRestarted is the annotation that "kubectl rollout restart" also sets. Helm doesn't change it.
+// annotationRestarted is an annotation of "kubectl rollout restart". Helm doesn't change this annotation.
 const annotationRestarted = "kubectl.kubernetes.io/restartedAt"
 
-// renew restarts a service's workloads. They replace their pods according to their update strategies.
+// renew restarts a service's workloads. The workloads replace their pods according to their update strategies.
 func (r *run) renew(ctx context.Context, s *catalogue.Service, out *release.Outcome) error {
 	all, err := workloads(out.Manifest, s.Namespace)
 	if err != nil {

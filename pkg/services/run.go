@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// run is one run of a command that changes services, such as start or stop.
+// run is a run of a command that changes services, such as start or stop.
 type run struct {
 	*Platform
 	o       Options
@@ -33,7 +33,7 @@ type run struct {
 	done    map[string]bool
 	failed  []Failed
 	waits   []string // not started
-	// replaced holds the credentials that services had before this run.
+	// replaced holds the credentials of services from before this run.
 	replaced map[string]*corev1.Secret
 }
 
@@ -50,7 +50,7 @@ func (p *Platform) newRun(verb string, o Options) *run {
 	return &run{Platform: p, o: o, verb: verb, masks: &masks{}, began: p.Clock(), changed: map[string]bool{}, done: map[string]bool{}, replaced: map[string]*corev1.Secret{}}
 }
 
-// emit sends an event. It masks all known secrets, because the output of pods may contain secrets.
+// emit sends an event. emit masks all known secrets, because the output of pods may contain secrets.
 func (r *run) emit(e Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,7 +70,7 @@ func (r *run) warn(message, remedy string) {
 	r.emit(Event{Kind: EventWarning, Message: message, Hint: remedy})
 }
 
-// count records a number of changes to a service, or to the cluster if service is "".
+// count adds to the number of changes of a service. If service is "", count adds to the changes of the cluster.
 func (r *run) count(service string, changes int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -80,7 +80,6 @@ func (r *run) count(service string, changes int) {
 	}
 }
 
-// fail records and reports that a service failed.
 func (r *run) fail(service string, began time.Time, err error) {
 	f := Failed{Service: service, Error: r.masks.text(err.Error()), Hint: r.masks.text(hint.Of(err))}
 	r.mu.Lock()
@@ -89,7 +88,7 @@ func (r *run) fail(service string, began time.Time, err error) {
 	r.emit(Event{Kind: EventFailed, Service: service, Error: f.Error, Hint: f.Hint, Elapsed: r.Clock().Sub(began)})
 }
 
-// locked calls do while it holds the lock of the services. Afterwards it publishes the facts.
+// locked calls do while holding the lock of the services. Then locked publishes the facts.
 func (r *run) locked(ctx context.Context, do func(context.Context) error) error {
 	lock := NewLock(r.Client, r.Process, r.o.Command, r.Clock)
 	held, release, err := lock.Hold(ctx)
@@ -109,7 +108,7 @@ func (r *run) locked(ctx context.Context, do func(context.Context) error) error 
 	return err
 }
 
-// nothing ends a run that has nothing to change. It publishes the facts, because an earlier run may have been interrupted before it published them.
+// nothing ends a run without changes. nothing publishes the facts, because an earlier run may have been interrupted before publishing them.
 func (r *run) nothing(ctx context.Context) error {
 	if err := r.Publish(ctx, r.o.Command); err != nil {
 		r.logUnpublished(ctx, err)
@@ -123,7 +122,7 @@ func (r *run) logUnpublished(ctx context.Context, err error) {
 	}
 }
 
-// finish reports the summary of a run, and returns the run's error.
+// finish reports the summary of a run and returns the run's error.
 func (r *run) finish(ctx context.Context) error {
 	if ctx.Err() != nil {
 		r.warn("interrupted: finished steps stay, started operations continue in the cluster", "run the same command again to continue")
@@ -139,7 +138,7 @@ func (r *run) finish(ctx context.Context) error {
 	return nil
 }
 
-// abort reports the summary of a run that ended early because of an error, and returns the error.
+// abort reports the summary of a run that an error has ended, and returns the error.
 func (r *run) abort(err error) error {
 	err = r.masks.error(err)
 	s := r.summary()
@@ -163,7 +162,7 @@ func (r *run) summary() *Summary {
 	return s
 }
 
-// again returns the names of the services that failed or were not started, separated by commas.
+// again returns a comma-separated list of the services that failed or weren't started.
 func (r *run) again() string {
 	var names []string
 	for _, f := range r.failed {
@@ -174,7 +173,7 @@ func (r *run) again() string {
 	return strings.Join(names, ",")
 }
 
-// settle records which services were not reached in a walk. Failures were already reported.
+// settle records the services that a walk didn't reach. Failures were already reported.
 func (r *run) settle(names []string, errs map[string]error) {
 	for _, name := range names {
 		if w, ok := errors.AsType[*waitsError](errs[name]); ok {
@@ -194,7 +193,6 @@ func past(verb string) string {
 	return verb + "ed"
 }
 
-// plan reports the changes that a run would make to a service.
 func (r *run) plan(service string, p release.Plan) {
 	r.count(service, len(p.Changes))
 	r.emit(Event{Kind: EventPlanned, Service: service, Action: p.Action, Plan: &p})

@@ -14,15 +14,15 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// Start brings the services to their configured state and waits until they are ready. Each service is started after the services that it requires.
-// Start doesn't change services that are already in that state. If only some services failed, the error is a *PartialError. If some services run
-// with charts of another paictl, the error is an *OutdatedError and nothing has changed.
+// Start brings the services to their configured state and waits until they are ready. Each service is started after its prerequisites. Start doesn't
+// change services that are already in the configured state. The error is a *PartialError if only some services failed. The error is an *OutdatedError
+// if some services run with charts of another paictl. A run with an *OutdatedError has changed no service.
 func (p *Platform) Start(ctx context.Context, o Options) error {
 	return p.start(ctx, "start", o)
 }
 
-// Restart does the same as Start, and reports for each service whether its values changed. With Renew it also replaces the pods of the
-// chosen services whose values didn't change.
+// Restart is like Start, and reports for each service whether the values changed. With Renew, Restart also replaces the pods of chosen services with
+// unchanged values.
 func (p *Platform) Restart(ctx context.Context, o Options) error {
 	return p.start(ctx, "restart", o)
 }
@@ -56,7 +56,7 @@ func (p *Platform) start(ctx context.Context, verb string, o Options) error {
 	})
 }
 
-// choose loads the configuration and selects the services. It reports mistakes in the configuration before the run changes anything.
+// choose loads the configuration and selects the services. choose reports mistakes in the configuration before the first change.
 func (r *run) choose(ctx context.Context) (catalogue.Selection, error) {
 	d, err := r.LoadPlaced(ctx)
 	if err != nil {
@@ -79,8 +79,8 @@ func (r *run) choose(ctx context.Context) (catalogue.Selection, error) {
 	return chosen, nil
 }
 
-// chooseAgain loads the configuration again if a user has pushed since it was loaded. Since then, a run with the newer revision may have held the
-// lock, and this run must not undo the changes. Later pushes wait for the lock.
+// chooseAgain loads the configuration again if a user has pushed a newer revision. Another run may already have applied the newer revision, and this
+// run must not undo the changes. Later pushes wait for the lock.
 func (r *run) chooseAgain(ctx context.Context, chosen catalogue.Selection) (catalogue.Selection, error) {
 	if r.Current == nil {
 		return chosen, nil
@@ -98,7 +98,7 @@ func (r *run) chooseAgain(ctx context.Context, chosen catalogue.Selection) (cata
 	return chosen, err
 }
 
-// use sets the configuration of the run, and masks the secrets of the configuration.
+// use sets the configuration of the run. Secrets in the configuration are masked from then on.
 func (r *run) use(d *Desired) {
 	r.desired = d
 	r.mu.Lock()
@@ -106,7 +106,7 @@ func (r *run) use(d *Desired) {
 	r.mu.Unlock()
 }
 
-// begin reports the start of the run, and the services of the run.
+// begin reports the start of the run and the services of the run.
 func (r *run) begin(chosen catalogue.Selection) {
 	r.total = len(chosen.Services)
 	r.emit(Event{Kind: EventRunStarted, Message: "service " + r.verb, Services: names(chosen.Services)})
@@ -118,7 +118,7 @@ func (r *run) begin(chosen catalogue.Selection) {
 	}
 }
 
-// neededBy returns the reason why a service was added: the names of the services that require it.
+// neededBy returns the reason why a service was added. The reason lists the services that require the added service.
 func (r *run) neededBy(name string, chosen catalogue.Selection) string {
 	var by []string
 	for _, s := range chosen.Services {
@@ -129,7 +129,7 @@ func (r *run) neededBy(name string, chosen catalogue.Selection) string {
 	return "required by " + strings.Join(by, ", ")
 }
 
-// prepare creates the objects that all services need, such as namespaces, labels of nodes and Secrets.
+// prepare creates the objects that all services need, such as namespaces, node labels and Secrets.
 func (r *run) prepare(ctx context.Context, chosen []*catalogue.Service) error {
 	if err := r.unmoved(ctx, chosen); err != nil {
 		return err
@@ -175,14 +175,14 @@ func (r *run) startAll(ctx context.Context, chosen catalogue.Selection) error {
 	if note := r.policyNote(ctx); !had && note != nil && ctx.Err() == nil {
 		r.warn(note.Message, note.Remedy)
 	}
-	// A service of this run may have just created the namespace of jobs.
+	// A service in this run may have created the namespace of jobs.
 	if err := r.pullSecrets(ctx, []string{kube.JobNamespace}); err != nil && ctx.Err() == nil {
 		return r.abort(err)
 	}
 	return r.finish(ctx)
 }
 
-// tellWaits reports which services each service waits for.
+// tellWaits reports the prerequisites of each service.
 func (r *run) tellWaits(order []string) {
 	for _, name := range order {
 		on := slices.DeleteFunc(slices.Clone(r.requires(name)), func(need string) bool { return !slices.Contains(order, need) })
@@ -194,13 +194,13 @@ func (r *run) tellWaits(order []string) {
 
 func (r *run) requires(name string) []string { return r.desired.Catalogue.Get(name).Requires }
 
-// renews reports whether to replace the pods of a service even if its values didn't change. It returns false for services that were only added as
+// renews reports whether to replace the pods of a service even if the values didn't change. renews returns false for services that were only added as
 // prerequisites.
 func (r *run) renews(name string, chosen catalogue.Selection) bool {
 	return r.o.Renew && !slices.Contains(chosen.Added, name)
 }
 
-// startOne starts one service. The returned error has already been reported.
+// startOne starts a service. startOne has already reported the returned error.
 func (r *run) startOne(ctx context.Context, s *catalogue.Service, renew bool) error {
 	began := r.Clock()
 	r.emit(Event{Kind: EventStarted, Service: s.Name})
@@ -230,7 +230,7 @@ func (r *run) startOne(ctx context.Context, s *catalogue.Service, renew bool) er
 	return err
 }
 
-// outcomeText explains the event "ready" of a changed service if the run doesn't wait.
+// outcomeText returns the text of the event "ready" for a changed service if the run doesn't wait.
 func (r *run) outcomeText(out release.Outcome) string {
 	if r.o.Wait > 0 || out.Action == release.Unchanged {
 		return ""
@@ -238,7 +238,6 @@ func (r *run) outcomeText(out release.Outcome) string {
 	return "not waited for"
 }
 
-// applyOne writes a service's credentials, and then its release.
 func (r *run) applyOne(ctx context.Context, s *catalogue.Service) (release.Outcome, error) {
 	if err := r.keepCredentials(ctx, s); err != nil {
 		return release.Outcome{}, err
@@ -254,8 +253,8 @@ func (r *run) applyOne(ctx context.Context, s *catalogue.Service) (release.Outco
 	return out, nil
 }
 
-// keepCredentials writes the Secret with a service's credentials. It passes the revision of the Secret to the chart, so that pods are replaced when
-// the credentials change.
+// keepCredentials writes the Secret with a service's credentials. keepCredentials passes the revision of the Secret to the chart, so that pods are
+// replaced when the credentials change.
 func (r *run) keepCredentials(ctx context.Context, s *catalogue.Service) error {
 	want := credentials(s)
 	if want == nil {
@@ -270,7 +269,7 @@ func request(s *catalogue.Service) release.Request {
 	return release.Request{Name: s.Name, Namespace: s.Namespace, Chart: s.Chart, Values: s.ReleaseValues()}
 }
 
-// request returns the request for a service's release, with the options of the run.
+// request returns the request for a service's release. request includes the options of the run.
 func (r *run) request(s *catalogue.Service) release.Request {
 	out := request(s)
 	out.Upgrade = r.verb == verbUpgrade
@@ -278,8 +277,8 @@ func (r *run) request(s *catalogue.Service) release.Request {
 	return out
 }
 
-// revert undoes a failed start: it rolls back or removes the release, and restores the previous credentials. Volumes are kept. revert does nothing
-// if this run did not change the release.
+// revert undoes a failed start. revert rolls back or removes the release, and restores the previous credentials. Volumes are kept. If this run didn't
+// change the release, revert changes nothing.
 func (r *run) revert(ctx context.Context, s *catalogue.Service, out release.Outcome) {
 	if out.Action == release.Unchanged || out.Action == ActionRestarted {
 		return

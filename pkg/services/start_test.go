@@ -235,7 +235,7 @@ func TestACancelledRunStopsCleanlyAndTellsHowToGoOn(t *testing.T) {
 	require.NoError(t, l.start())
 }
 
-// revisions makes the cluster hold one revision after the other. Each load returns the next revision, and the last revision is the current one.
+// revisions sets the revisions that the cluster stores. Each load returns the next revision, and the last revision is the current revision.
 func (l *lab) revisions(sections ...string) *int {
 	loads := new(int)
 	l.Load = func(context.Context) (*Desired, error) {
@@ -367,7 +367,7 @@ func TestWhatAPlanSaysOfSecretsIsMasked(t *testing.T) {
 	assert.NotContains(t, l.story.summary().Error, "s3cr3t-word")
 }
 
-// refusing is a release.Manager that rejects releases before it sends anything.
+// refusing is a release.Manager that rejects all releases without sending requests.
 type refusing struct{ *releases }
 
 func (refusing) Apply(context.Context, release.Request) (release.Outcome, error) {

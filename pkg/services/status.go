@@ -41,10 +41,10 @@ const (
 	ConfigurationChart   = state.ConfigurationChart
 )
 
-// States returns all states and their meanings.
+// States returns all states with their meanings.
 func States() [][2]string { return state.States() }
 
-// snapshot holds the data that status reads from the cluster. Each part is read with one request.
+// snapshot holds the cluster's data for Status. Each part is read with one request.
 type snapshot struct {
 	desired   *Desired
 	inventory map[string]entry
@@ -53,8 +53,7 @@ type snapshot struct {
 	secrets   map[string]*corev1.Secret    // namespace/name
 	claims    map[string][]corev1.PersistentVolumeClaim
 	unowned   map[string][]corev1.Pod // by service
-	// scheduler is the configuration that the running scheduler uses, or "". "paictl vc set" changes this configuration without a new revision of
-	// the release.
+	// scheduler is the running scheduler's configuration, or "". "paictl vc set" changes this configuration without a new revision of the release.
 	scheduler string
 }
 
@@ -64,7 +63,7 @@ func (p *Platform) Status(ctx context.Context) ([]Status, error) {
 	return all, err
 }
 
-// Compare returns the states of all services, and the configuration with which they were compared.
+// Compare returns the states of all services, and the configuration that the services were compared with.
 func (p *Platform) Compare(ctx context.Context) ([]Status, *Desired, error) {
 	snap, err := p.look(ctx)
 	if err != nil {
@@ -116,7 +115,7 @@ func (s *snapshot) facts() ([]facts.Service, error) {
 	return out, nil
 }
 
-// configMapsOf returns the names of a release's ConfigMaps that are in the release's namespace.
+// configMapsOf returns the names of the ConfigMaps in a release. configMapsOf leaves out ConfigMaps in other namespaces.
 func configMapsOf(rel *release.Release) ([]string, error) {
 	all, err := configMaps(rel.Manifest)
 	if err != nil {
@@ -131,7 +130,7 @@ func configMapsOf(rel *release.Release) ([]string, error) {
 	return out, nil
 }
 
-// look reads the data for status from the cluster, with concurrent requests.
+// look reads the cluster's data for Status with concurrent requests.
 func (p *Platform) look(ctx context.Context) (*snapshot, error) {
 	s := &snapshot{releases: map[string][]release.Release{}, claims: map[string][]corev1.PersistentVolumeClaim{}, secrets: map[string]*corev1.Secret{}}
 	err := each([]func() error{
@@ -195,7 +194,7 @@ func (s *snapshot) readClaims(ctx context.Context, p *Platform, ns string) error
 	return nil
 }
 
-// readSecrets reads the Secrets that paictl manages in all namespaces.
+// readSecrets reads the Secrets that paictl manages, in all namespaces.
 func (s *snapshot) readSecrets(ctx context.Context, p *Platform) error {
 	list, err := p.Client.CoreV1().Secrets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: labelManagedBy + "=" + manager})
 	if err != nil {
@@ -207,7 +206,7 @@ func (s *snapshot) readSecrets(ctx context.Context, p *Platform) error {
 	return nil
 }
 
-// readScheduler reads the configuration that the scheduler uses, if the scheduler was started.
+// readScheduler reads the running scheduler's configuration if the scheduler was started.
 func (s *snapshot) readScheduler(ctx context.Context, p *Platform) error {
 	if _, started := s.inventory[catalogue.SchedulerService]; !started {
 		return nil
@@ -223,7 +222,7 @@ func (s *snapshot) readScheduler(ctx context.Context, p *Platform) error {
 	return nil
 }
 
-// known is a service of the configuration, or a service that remains from an earlier configuration.
+// known is a service of the current or an earlier configuration.
 type known struct {
 	namespace string
 	service   *catalogue.Service // nil if the configuration doesn't have it
@@ -270,8 +269,8 @@ func (s *snapshot) absent(name string, k known) string {
 	return StateNotInstalled
 }
 
-// compare reports whether a start would change the release, because of other values, other credentials or another version of an upstream chart, or
-// whether an upgrade is necessary.
+// compare reports whether a start would change the release or an upgrade is necessary. A start changes the release if the values, the credentials or
+// the version of an upstream chart differ.
 func (s *snapshot) compare(svc *catalogue.Service, rel *release.Release) string {
 	if svc.Upstream == nil && svc.Chart != nil && svc.Chart.Metadata.Version != rel.Version {
 		return ConfigurationChart
@@ -296,7 +295,7 @@ func (s *snapshot) compare(svc *catalogue.Service, rel *release.Release) string 
 	return ConfigurationCurrent
 }
 
-// sameValues reports whether values have the same JSON, which is the form that Helm stores.
+// sameValues reports whether two maps have the same JSON. Helm stores values as JSON.
 func sameValues(a, b map[string]any) bool {
 	if len(a) == 0 && len(b) == 0 {
 		return true

@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// target is a service that a run stops. It comes from the configuration, or remains from an earlier configuration.
+// target is a service to stop. The current or an earlier configuration contains the service.
 type target struct {
 	name, namespace string
 	requires        []string
@@ -22,8 +22,8 @@ type target struct {
 	unowned         []corev1.Pod     // pods whose owners no longer exist
 }
 
-// withoutRelease returns the targets that are still in the inventory but have no release, because the run that removed their release was interrupted
-// before it updated the inventory.
+// withoutRelease returns the targets in the inventory without a release. A run was interrupted after it had removed their release and before it had
+// updated the inventory.
 func withoutRelease(targets []*target) []string {
 	var out []string
 	for _, t := range targets {
@@ -34,8 +34,8 @@ func withoutRelease(targets []*target) []string {
 	return out
 }
 
-// Stop removes the releases of services and waits until their pods no longer exist. Each release is removed after the releases of the services that
-// require it. Data is kept. Without names, Stop also stops services that are no longer in the configuration.
+// Stop removes the releases of services and waits until their pods no longer exist. Each release is removed after all releases that require it. Data
+// is kept. Without names, Stop also stops services that are no longer in the configuration.
 func (p *Platform) Stop(ctx context.Context, o Options) error {
 	r := p.newRun("stop", o)
 	targets, err := r.targets(ctx)
@@ -76,8 +76,8 @@ func (r *run) beginStop(targets []*target) {
 	r.emit(Event{Kind: EventRunStarted, Message: "service " + r.verb, Services: order})
 }
 
-// stopAll removes the releases of targets and calls after for each. Each target is stopped after the targets that require it. Services in stale are
-// only removed from the inventory.
+// stopAll removes the releases of targets and calls after for each target. Each target is stopped after all targets that require it. Services in
+// stale are only removed from the inventory.
 func (r *run) stopAll(ctx context.Context, targets []*target, stale []string, action string, after func(context.Context, *target) error) error {
 	byName := map[string]*target{}
 	var order []string
@@ -85,8 +85,8 @@ func (r *run) stopAll(ctx context.Context, targets []*target, stale []string, ac
 		byName[t.name] = t
 		order = append(order, t.name)
 	}
-	// Read the releases again, because another run may have started a service before this run acquired the lock. A delete waits for the user's
-	// confirmation before that.
+	// Read the releases again, because another run may have started a service before this run acquired the lock. A delete may wait long for the user's
+	// confirmation.
 	if err := r.findReleases(ctx, byName); err != nil {
 		return err
 	}
@@ -109,12 +109,12 @@ func (r *run) stopAll(ctx context.Context, targets []*target, stale []string, ac
 			gone = append(gone, name)
 		}
 	}
-	// Record removed services even if the run was interrupted.
+	// Record the removed services even if the run was interrupted.
 	_, err := r.note(context.WithoutCancel(ctx), nil, gone)
 	return err
 }
 
-// stopOne removes one release and waits until its pods no longer exist. The returned error has already been reported.
+// stopOne removes a release and waits until the release's pods no longer exist. stopOne has already reported the returned error.
 func (r *run) stopOne(ctx context.Context, t *target, action string, after func(context.Context, *target) error) error {
 	began := r.Clock()
 	r.emit(Event{Kind: EventStarted, Service: t.name})

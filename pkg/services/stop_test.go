@@ -17,7 +17,6 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// started returns a lab in which all services run.
 func started(t *testing.T) *lab {
 	t.Helper()
 	l := newLab(t)
@@ -154,7 +153,7 @@ func podOf(service string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: service + "-0", Namespace: "pai-system", Labels: map[string]string{labelInstance: service}}}
 }
 
-// endingPod creates a pod that is being deleted but hasn't ended yet.
+// endingPod creates a pod that is being deleted but hasn't exited yet.
 func (l *lab) endingPod(service string) {
 	l.t.Helper()
 	pod := podOf(service)

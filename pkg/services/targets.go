@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/facts"
 )
 
-// targets returns the services to stop or delete, each after the services that require it.
+// targets returns the services to stop or delete. Each service comes after all services that require it.
 func (r *run) targets(ctx context.Context) ([]*target, error) {
 	all, err := r.known(ctx)
 	if err != nil {
@@ -28,8 +28,8 @@ func (r *run) targets(ctx context.Context) ([]*target, error) {
 	return stopOrder(chosen), nil
 }
 
-// known returns every service of the configuration and of the inventory, with its release. For a delete, it also returns services of which only data
-// remains. If the cluster has no configuration, it returns the services of the inventory.
+// known returns every service in the configuration and in the inventory, with its release. For a delete, known also returns services that only left
+// data. Without a configuration, known returns the services of the inventory.
 func (r *run) known(ctx context.Context) (map[string]*target, error) {
 	all := map[string]*target{}
 	left, stopped, err := readStartedAndStopped(ctx, r.Client)
@@ -75,7 +75,7 @@ func (r *run) known(ctx context.Context) (map[string]*target, error) {
 	return all, r.findReleases(ctx, all)
 }
 
-// findReleases sets the releases of the services, with one request per namespace. It also sets the pods that earlier releases left behind.
+// findReleases sets the releases of the services, with one request per namespace. findReleases also sets the pods that earlier releases left.
 func (r *run) findReleases(ctx context.Context, all map[string]*target) error {
 	spaces := sets.New[string]()
 	for _, t := range all {
@@ -102,8 +102,8 @@ func (r *run) findReleases(ctx context.Context, all map[string]*target) error {
 	return nil
 }
 
-// pick selects services by the names in the options. If a running service requires a chosen service, it must also be chosen. With WithDependents,
-// pick adds such services.
+// pick selects services by the names in the options. If a running service requires a chosen service, the running service must also be chosen. With
+// WithDependents, pick adds such services.
 func (r *run) pick(all map[string]*target) ([]*target, error) {
 	known := func(name string) bool { return all[name] != nil }
 	r.o.Names, r.o.Except = catalogue.ResolveAll(r.o.Names, known), catalogue.ResolveAll(r.o.Except, known)
@@ -132,7 +132,6 @@ func (r *run) pick(all map[string]*target) ([]*target, error) {
 	return slices.Collect(maps.Values(chosen)), nil
 }
 
-// neededError returns the error for stopping a service that other running services require.
 func (r *run) neededError(all, chosen map[string]*target, needed string) error {
 	var on []string
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -154,7 +153,7 @@ func (r *run) neededError(all, chosen map[string]*target, needed string) error {
 	return hint.Errorf(remedy, "%s%s%s", names, verb, needed)
 }
 
-// needing returns a running service that was not chosen, but requires a chosen service that runs. It also returns the name of the required service.
+// needing returns a running service that wasn't chosen and requires a chosen running service. The second result is the name of the required service.
 func needing(all, chosen map[string]*target) (*target, string) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		t := all[name]
@@ -170,7 +169,7 @@ func needing(all, chosen map[string]*target) (*target, string) {
 	return nil, ""
 }
 
-// stopOrder sorts targets so that each target comes after the targets that require it. Otherwise it sorts in reverse order of names.
+// stopOrder sorts targets. Each target comes after all targets that require it. Other targets are in reverse order of their names.
 func stopOrder(targets []*target) []*target {
 	byName := map[string]*target{}
 	for _, t := range targets {

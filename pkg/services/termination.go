@@ -15,11 +15,11 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// pollTermination is the interval between two checks whether pods still exist.
+// pollTermination is the interval between checks for remaining pods.
 const pollTermination = 500 * time.Millisecond
 
-// awaitTermination waits until no pods of the release exist. Pods on machines that don't respond can only stop when the machine responds again, so
-// awaitTermination reports these pods and doesn't wait for them.
+// awaitTermination waits until no pods of the release exist. Pods on machines that don't respond can't stop until the machine responds.
+// awaitTermination reports such pods without waiting for their end.
 func (r *run) awaitTermination(ctx context.Context, t *target) error {
 	if r.o.Wait <= 0 {
 		return nil
@@ -66,7 +66,7 @@ func (r *run) awaitTermination(ctx context.Context, t *target) error {
 	}
 }
 
-// onlyAway reports whether all remaining pods are on machines that don't respond, and emits a warning with these machines.
+// onlyAway reports whether all remaining pods are on machines that don't respond. onlyAway then emits a warning with the names of the machines.
 func (r *run) onlyAway(ctx context.Context, service string, left []corev1.Pod) bool {
 	nodes := sets.New[string]()
 	for i := range left {
@@ -85,12 +85,13 @@ func (r *run) onlyAway(ctx context.Context, service string, left []corev1.Pod) b
 	return true
 }
 
-// overdue reports whether the grace period of a pod's deletion has passed. DeletionTimestamp is the end of this period.
+// overdue reports whether the grace period of a deleted pod has ended. DeletionTimestamp is the end of the grace period.
 func (r *run) overdue(p *corev1.Pod) bool {
 	return p.DeletionTimestamp != nil && p.Spec.NodeName != "" && r.Clock().After(p.DeletionTimestamp.Time)
 }
 
-// away reports whether a node's kubelet doesn't respond. It returns false if the node can't be read, because the wait has a time limit.
+// away reports whether a node's kubelet doesn't respond. away returns false if the node can't be read. The wait ends anyway because of its time
+// limit.
 func (r *run) away(ctx context.Context, name string) bool {
 	node, err := r.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -101,7 +102,6 @@ func (r *run) away(ctx context.Context, name string) bool {
 	})
 }
 
-// podsOf returns the pods of the given workloads.
 func (r *run) podsOf(ctx context.Context, all []workload) ([]corev1.Pod, error) {
 	var found []corev1.Pod
 	for _, w := range all {

@@ -13,12 +13,12 @@ import (
 	"github.com/openpai/paictl/pkg/services/facts"
 )
 
-// collectorPatience is how long Kubernetes' garbage collector may take to remove the pods of a deleted workload. If much must be removed, the
-// collector may be minutes late.
+// collectorPatience is how long the wait for Kubernetes' garbage collector lasts. The collector removes the pods of a deleted workload, but may be
+// minutes late if it must remove many objects.
 const collectorPatience = 10 * time.Second
 
-// removeUnowned deletes pods whose owner no longer exists. If a ReplicaSet has survived its Deployment, removeUnowned deletes the ReplicaSet first,
-// because it would create the pods again.
+// removeUnowned deletes pods whose owner no longer exists. If a ReplicaSet exists without its Deployment, removeUnowned deletes the ReplicaSet first,
+// because the ReplicaSet would create the pods again.
 func (r *run) removeUnowned(ctx context.Context, service string, pods []corev1.Pod) error {
 	owners := facts.NewOwners(r.Client)
 	for i := range pods {
@@ -47,12 +47,12 @@ func (r *run) removeUnowned(ctx context.Context, service string, pods []corev1.P
 	return nil
 }
 
-// exactly returns options for a deletion that doesn't affect a newer object with the same name.
+// exactly returns options for deleting only the object with the given UID, and not a newer object with the same name.
 func exactly(uid types.UID) metav1.DeleteOptions {
 	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
 }
 
-// tolerable returns nil for errors which mean that an object no longer exists, or that another object has the same name.
+// tolerable returns nil for an error that means that an object no longer exists or was replaced with another object.
 func tolerable(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil

@@ -18,16 +18,15 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// verbUpgrade is the verb of a run that upgrades releases to other charts.
 const verbUpgrade = "upgrade"
 
-// ErrConfigurationChanged means that the cluster's configuration has changed since the user confirmed the upgrade.
+// ErrConfigurationChanged means that the cluster's configuration has changed after the user's confirmation of the upgrade.
 var ErrConfigurationChanged = errors.New("someone pushed a configuration since the changes were shown; nothing was changed")
 
-// ErrReleaseChanged means that a release has changed since the user confirmed the upgrade.
+// ErrReleaseChanged means that a release has changed after the user's confirmation of the upgrade.
 var ErrReleaseChanged = errors.New("another run changed services since the changes were shown; this one changed nothing")
 
-// upgradeStep is the upgrade of one service. plan is based on the release's revision, which was written by the paictl of version by.
+// upgradeStep is the upgrade of a service. plan applies to the release's current revision. by is the version of paictl that created this revision.
 type upgradeStep struct {
 	service  *catalogue.Service
 	plan     release.Plan
@@ -35,11 +34,12 @@ type upgradeStep struct {
 	by       string
 }
 
-// Upgrade upgrades the chosen services, if they are installed, to this paictl's charts. It upgrades one service at a time, after the services that
-// it requires: first its custom resource definitions, then its release. Each service must become ready before the next upgrade begins. Otherwise it
-// is rolled back to its previous revision. After MaxFailures such services, the remaining services are skipped; the error is a *PartialError.
-// Services that are not installed, or not in the configuration, are only reported. Upgrade changes nothing before Options.ConfirmUpgrade agrees. If
-// a later paictl installed a service, Upgrade requires Options.Downgrade; otherwise it changes nothing and the error is a *DowngradeError.
+// Upgrade upgrades the chosen services to this paictl's charts. Upgrade upgrades one service at a time, in the order of their requirements. For each
+// service, Upgrade updates the custom resource definitions before the release. Each service must become ready before the next upgrade begins. A
+// service that doesn't become ready is rolled back to its previous revision. After MaxFailures failed services, Upgrade skips the remaining services
+// and returns a *PartialError. Services that are not installed or not configured are only reported. Upgrade changes nothing until
+// Options.ConfirmUpgrade returns nil. If a later paictl installed a service, Upgrade requires Options.Downgrade. Without Options.Downgrade, Upgrade
+// changes nothing and returns a *DowngradeError.
 func (p *Platform) Upgrade(ctx context.Context, o Options) error {
 	o.MaxFailures = max(o.MaxFailures, 1)
 	r := p.newRun(verbUpgrade, o)
@@ -82,7 +82,7 @@ func (p *Platform) Upgrade(ctx context.Context, o Options) error {
 	})
 }
 
-// upgradeSteps returns the steps for the chosen services that are installed. absent lists the chosen services that aren't installed.
+// upgradeSteps returns the steps for the chosen installed services. absent lists the other chosen services.
 func (r *run) upgradeSteps(ctx context.Context, chosen catalogue.Selection) (steps []upgradeStep, absent []string, err error) {
 	started, err := readInventory(ctx, r.Client)
 	if err != nil {
@@ -96,7 +96,7 @@ func (r *run) upgradeSteps(ctx context.Context, chosen catalogue.Selection) (ste
 	var seen []*release.Release // read before the plans: if a release is created after this, it is found to differ
 	back := &DowngradeError{This: version.Version}
 	for _, s := range chosen.Services {
-		// If the inventory doesn't contain the service, a release with its name belongs to another program.
+		// If the inventory doesn't contain the service, a release with this name belongs to another program.
 		have, err := r.Releases.Get(ctx, s.Namespace, s.Name)
 		if err != nil {
 			return nil, nil, err
@@ -106,7 +106,7 @@ func (r *run) upgradeSteps(ctx context.Context, chosen catalogue.Selection) (ste
 			continue
 		}
 		installed, old, seen = append(installed, s), append(old, have.Values), append(seen, have)
-		// The configuration chooses the charts of upstream services, so such charts are never older because of paictl.
+		// The configuration defines the charts of upstream services, so the version of paictl doesn't matter.
 		if by := version.OfTag(have.By); s.Upstream == nil && catalogue.LaterPaictl(by, back.This) {
 			back.add(s.Name, by)
 		}
@@ -128,7 +128,7 @@ func (r *run) upgradeSteps(ctx context.Context, chosen catalogue.Selection) (ste
 	return steps, absent, nil
 }
 
-// hideOld also masks the secrets of the current releases, because a diff also shows removed lines.
+// hideOld also masks the secrets of the current releases, because a diff contains removed lines.
 func (r *run) hideOld(all []*catalogue.Service, values []map[string]any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -151,7 +151,7 @@ func servicesOf(steps []upgradeStep) []*catalogue.Service {
 	return out
 }
 
-// agree asks the user to confirm the changes. It doesn't ask if there are no changes.
+// agree asks the user to confirm the changes. Without changes, agree doesn't ask.
 func (r *run) agree(ctx context.Context, steps []upgradeStep) error {
 	if r.o.ConfirmUpgrade == nil || !slices.ContainsFunc(steps, upgradeStep.changes) {
 		return nil
@@ -165,7 +165,7 @@ func (r *run) agree(ctx context.Context, steps []upgradeStep) error {
 
 func (s upgradeStep) changes() bool { return s.plan.Action != release.Unchanged }
 
-// unpushed returns an error if the configuration is no longer the one whose changes the user confirmed.
+// unpushed returns an error if the configuration has changed since the user confirmed the changes.
 func (r *run) unpushed(ctx context.Context) error {
 	if r.Current == nil {
 		return nil
@@ -180,8 +180,8 @@ func (r *run) unpushed(ctx context.Context) error {
 	return nil
 }
 
-// unreleased returns an error if another run has changed one of the services since the user confirmed the changes. This is possible because the plan
-// and the check for downgrades were made before the lock was acquired.
+// unreleased returns an error if another run has changed one of the services since the user confirmed the changes. Such a change is possible because
+// this run planned the upgrade before acquiring the lock.
 func (r *run) unreleased(ctx context.Context, steps []upgradeStep) error {
 	var changed []string
 	for _, s := range steps {
@@ -200,7 +200,7 @@ func (r *run) unreleased(ctx context.Context, steps []upgradeStep) error {
 	return hint.Wrap(fmt.Errorf("%w: %s", ErrReleaseChanged, strings.Join(changed, ", ")), "run the same command again: it shows what would change now")
 }
 
-// beginUpgrade reports the start of the run, and the services that the run skips.
+// beginUpgrade reports the start of the run and the skipped services.
 func (r *run) beginUpgrade(chosen catalogue.Selection, steps []upgradeStep, absent []string) {
 	installed := catalogue.Selection{Services: servicesOf(steps)}
 	for _, name := range chosen.Added {
@@ -219,8 +219,8 @@ func (r *run) beginUpgrade(chosen catalogue.Selection, steps []upgradeStep, abse
 	}
 }
 
-// upgradeAll upgrades services one after the other. It skips services that require a failed or skipped service, and all remaining services after too
-// many failures.
+// upgradeAll upgrades services one after the other. upgradeAll skips a service if a required service was skipped or has failed. After too many
+// failures, upgradeAll skips all remaining services.
 func (r *run) upgradeAll(ctx context.Context, steps []upgradeStep) {
 	behind := map[string]string{} // services that are not in the desired state, each with the reason
 	failures := []string{}
@@ -253,7 +253,6 @@ func (r *run) upgradeAll(ctx context.Context, steps []upgradeStep) {
 	}
 }
 
-// leave reports that the run skips a service.
 func (r *run) leave(name, why string) {
 	r.mu.Lock()
 	r.waits = append(r.waits, name)
@@ -261,8 +260,8 @@ func (r *run) leave(name, why string) {
 	r.emit(Event{Kind: EventNotStarted, Service: name, Message: "not upgraded: " + why})
 }
 
-// upgradeOne upgrades one service and waits until it is ready. If the service is unchanged, upgradeOne waits only if an earlier run upgraded the
-// service and was killed before the service was ready. The returned error has already been reported.
+// upgradeOne upgrades a service and waits until it is ready. For an unchanged service, upgradeOne waits only if an earlier upgrade was killed before
+// the service was ready. upgradeOne has already reported the returned error.
 func (r *run) upgradeOne(ctx context.Context, s *catalogue.Service) error {
 	began := r.Clock()
 	r.emit(Event{Kind: EventStarted, Service: s.Name})
@@ -297,7 +296,7 @@ func (r *run) upgradeOne(ctx context.Context, s *catalogue.Service) error {
 	return err
 }
 
-// tellAfterRevert waits for the previous revision of a service, and reports whether it is ready again.
+// tellAfterRevert waits for the previous revision of a service, and reports whether this revision is ready.
 func (r *run) tellAfterRevert(ctx context.Context, s *catalogue.Service, out release.Outcome) {
 	if out.Previous == 0 || r.o.KeepFailed || ctx.Err() != nil {
 		return
@@ -317,7 +316,7 @@ func (r *run) tellAfterRevert(ctx context.Context, s *catalogue.Service, out rel
 	}
 }
 
-// DowngradeError means that a later paictl installed services, so that this upgrade would install older charts.
+// DowngradeError means that a later paictl installed services, so this upgrade would install older charts.
 type DowngradeError struct {
 	Services []string
 	By       []string
@@ -345,7 +344,7 @@ func (e *DowngradeError) Error() string {
 	return fmt.Sprintf("%s %s installed by paictl %s, and this is %s: its charts are older", strings.Join(e.Services, ", "), verb, strings.Join(e.By, " and "), e.This)
 }
 
-// explained returns the error with a remedy. By must be sorted, the latest version first.
+// explained returns the error with a remedy. The latest version must be the first element of By.
 func (e *DowngradeError) explained() error {
 	slices.Sort(e.Services)
 	return hint.Wrap(e, laterRemedy(e.By[0], e.Services))
@@ -358,7 +357,7 @@ func laterRemedy(later string, services []string) string {
 // OutdatedError means that services run with charts of another paictl. A start doesn't change charts.
 type OutdatedError struct {
 	Services []string
-	// By lists the versions of paictl that installed the services, as far as these are known.
+	// By lists the versions of paictl that installed the services. By leaves out unknown versions.
 	By   []string
 	This string
 }
@@ -375,8 +374,8 @@ func (e *OutdatedError) Error() string {
 	return text
 }
 
-// sameCharts returns an error if the run would start services that run with charts of another paictl, because a start must not change versions as a
-// side effect. Upstream charts are not affected, because the configuration chooses them.
+// sameCharts returns an error if the run would start services with charts of another paictl, because a start must not change versions. sameCharts
+// ignores upstream charts, because the configuration defines upstream charts.
 func (r *run) sameCharts(ctx context.Context, chosen []*catalogue.Service) error {
 	var requests []release.Request
 	for _, s := range chosen {
@@ -399,7 +398,7 @@ func (r *run) sameCharts(ctx context.Context, chosen []*catalogue.Service) error
 	slices.Sort(e.Services)
 	e.By = slices.Sorted(maps.Keys(by))
 	if i := slices.IndexFunc(e.By, func(v string) bool { return catalogue.LaterPaictl(v, e.This) }); i >= 0 {
-		// The definitions of an earlier paictl may not contain all fields that users' objects have.
+		// The definitions of an earlier paictl may not contain all fields of users' objects.
 		return hint.Wrap(e, laterRemedy(e.By[i], e.Services))
 	}
 	return hint.Wrap(e, "bring them to this paictl's charts with: paictl service upgrade -n "+strings.Join(e.Services, ",")+"; --dry-run shows what it changes")

@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// brings changes the loaded charts of services, as if they came from another paictl.
+// brings changes the charts of services, as if another paictl was used.
 func (p *Platform) brings(edit func(*helmchart.Chart), names ...string) {
 	load := p.Load
 	p.Load = func(ctx context.Context) (*Desired, error) {
@@ -45,7 +45,7 @@ func (p *Platform) brings(edit func(*helmchart.Chart), names ...string) {
 
 func newer(c *helmchart.Chart) { c.Metadata.Version = "0.2.0" }
 
-// withNewer returns a lab in which all services run, and some charts have changed since they were installed.
+// withNewer returns a lab with running services. The charts of the changed services are newer.
 func withNewer(t *testing.T, changed ...string) *lab {
 	t.Helper()
 	l := newLab(t)
@@ -115,7 +115,7 @@ func TestMoreFailuresAreAllowedButNothingFollowsWhatFailed(t *testing.T) {
 func TestWhatIsNotInstalledIsNamedAndLeftAlone(t *testing.T) {
 	l := newLab(t)
 	require.NoError(t, l.start("prometheus"))
-	// This release has the name of a service, but paictl has not started it.
+	// The name of this release is the name of a service, but paictl didn't start the service.
 	l.releases.have["grafana"] = release.Release{Name: "grafana", Namespace: kube.SystemNamespace, Status: facts.StatusDeployed, Revision: 1, Version: "7"}
 	l.releases.forget()
 	l.configure("", "alerts: {enabled: false}\n")
@@ -165,8 +165,8 @@ func TestAConfigurationThatWasPushedMeanwhileIsNotWhatWasAgreedTo(t *testing.T) 
 	assert.Empty(t, l.releases.changes())
 }
 
-// TestAReleaseThatChangedMeanwhileIsNotWhatWasAgreedTo lets another run change releases after the user's confirmation and before the run acquires
-// the lock.
+// TestAReleaseThatChangedMeanwhileIsNotWhatWasAgreedTo simulates another run that changes releases. The change happens after the user's confirmation
+// and before this run acquires the lock.
 func TestAReleaseThatChangedMeanwhileIsNotWhatWasAgreedTo(t *testing.T) {
 	for name, change := range map[string]func(r *release.Release){
 		"a later paictl upgraded it":   func(r *release.Release) { r.By, r.Revision = "v9.0.0", r.Revision+1 },
@@ -223,7 +223,7 @@ func TestAStartDoesNotChangeChartsByTheWay(t *testing.T) {
 	assert.Equal(t, []string{"node-exporter"}, func() []string { require.NoError(t, l.start("node-exporter")); return l.story.services(EventReady) }(), "others start")
 }
 
-// by sets the version of paictl that installed services.
+// by sets the version of paictl that installed the services.
 func (l *lab) by(version string, names ...string) {
 	for _, name := range names {
 		r := l.releases.have[name]
@@ -299,7 +299,7 @@ func adds(name, text string) func(*helmchart.Chart) {
 
 const (
 	harmless = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}-next}\ndata: {word: next}\n"
-	// No node has this label, so that no pod of this Deployment ever runs.
+	// No node has this label, so the pods of this Deployment never run.
 	homeless = `apiVersion: apps/v1
 kind: Deployment
 metadata: {name: homeless}
@@ -329,7 +329,7 @@ func TestAnUpgradeOnARealAPI(t *testing.T) {
 	was := l.revisions()
 	load := l.Load
 
-	// If the upgrade succeeds, there is one more revision, and a start succeeds afterwards.
+	// A successful upgrade adds a revision. A start succeeds afterwards.
 	l.brings(adds("next.yaml", harmless), "watchdog")
 	require.ErrorAs(t, l.Start(t.Context(), l.options("watchdog")), new(*OutdatedError))
 	require.NoError(t, l.Upgrade(t.Context(), l.options()))
@@ -341,7 +341,7 @@ func TestAnUpgradeOnARealAPI(t *testing.T) {
 	assert.Zero(t, l.story.summary().Changes)
 	good := l.Load
 
-	// One service never becomes ready. It is rolled back, the error explains the reason, and the upgrade doesn't change later services.
+	// A service never becomes ready. The service is rolled back, the error explains the reason, and the upgrade skips later services.
 	l.brings(adds("homeless.yaml", homeless), "node-exporter")
 	l.brings(adds("more.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n"), "watchdog")
 	o := l.options()
@@ -361,7 +361,7 @@ func TestAnUpgradeOnARealAPI(t *testing.T) {
 	}
 	assert.Equal(t, []string{"rolled back to revision 1", "ready again"}, texts)
 
-	// The run is killed while it waits. The next run continues, and rolls back to the revision that worked.
+	// The run is killed while it waits. The next run continues, and rolls back to the working revision.
 	ctx, kill := context.WithCancel(t.Context())
 	o = l.options()
 	told := o.Sink
@@ -402,7 +402,7 @@ spec:
 func TestAnEarlierPaictlTakesNothingBackOnARealAPI(t *testing.T) {
 	l := newAPILab(t)
 	load := l.Load
-	// Other tests use the same API server, so this test must neither find their objects nor leave its own objects.
+	// Other tests use the same API server. This test must not find their objects or leave its own objects.
 	away := func() {
 		assert.NoError(t, l.Releases.Uninstall(context.WithoutCancel(t.Context()), kube.SystemNamespace, "watchdog"))
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// Labels that the storage chart sets: the service that owns a volume, and the volume to which an object belongs.
+// The storage chart sets these labels. The labels contain the service that owns a volume, and the volume that an object belongs to.
 const (
 	labelService = "paictl.openpai.org/service"
 	labelVolume  = "paictl.openpai.org/volume"
@@ -26,20 +26,20 @@ type Volume struct {
 	Claim            string `json:"claim"`
 	Size             string `json:"size,omitempty"`
 	PersistentVolume string `json:"persistentVolume,omitempty"`
-	// Folder and Node are the folder and the machine of a local volume.
+	// Folder is the folder of a local volume. Node is the machine of a local volume.
 	Folder string `json:"folder,omitempty"`
 	Node   string `json:"node,omitempty"`
-	// Owned means that paictl created the folder for a service, and removes it with the service. All other folders are kept.
+	// Owned means that paictl created the folder for a service. A delete removes only such folders.
 	Owned bool `json:"owned,omitempty"`
-	// Share is the share of an NFS volume, as server:/path. The data of the share is kept.
+	// Share is the share of an NFS volume in the form server:/path. The data of the share is kept.
 	Share string `json:"share,omitempty"`
-	// Dynamic means that the volume's provisioner removes the volume together with its claim.
+	// Dynamic means that the volume's provisioner removes the volume when the claim is deleted.
 	Dynamic bool `json:"dynamic,omitempty"`
-	// ours means that paictl created the PersistentVolume. Other PersistentVolumes are kept, because they refer to data.
+	// ours means that paictl created the PersistentVolume. Other PersistentVolumes are kept, because a PersistentVolume refers to data.
 	ours bool
 }
 
-// String describes what the deletion removes and keeps, for the user's confirmation.
+// String returns the objects that a deletion removes or keeps, for the user's confirmation.
 func (v Volume) String() string {
 	text := fmt.Sprintf("claim %s/%s", v.Namespace, v.Claim)
 	if v.Size != "" {
@@ -60,7 +60,6 @@ func (v Volume) String() string {
 	return text
 }
 
-// volumes returns the volumes of services, by service.
 func (r *run) volumes(ctx context.Context, targets []*target) (map[string][]Volume, error) {
 	spaces := sets.New[string]()
 	for _, t := range targets {
@@ -85,11 +84,11 @@ func (r *run) volumes(ctx context.Context, targets []*target) (map[string][]Volu
 	return out, nil
 }
 
-// dataLeft returns the services of which volumes or claims still exist that paictl or its charts created, with the namespace of this data. If a
-// service was stopped and then removed from the configuration, only its data shows that it existed.
+// dataLeft returns the services with remaining volumes or claims of paictl, and the namespaces of these objects. If a service was stopped and then
+// removed from the configuration, only its data shows that the service existed.
 func (r *run) dataLeft(ctx context.Context) (map[string]string, error) {
 	ours := metav1.ListOptions{LabelSelector: labelPartOf + "=" + manager}
-	// Read only this namespace, because users who may create claims in other namespaces must not be able to name services.
+	// Read only this namespace. Users can create claims in other namespaces, and these claims must not add services.
 	claims, err := r.Client.CoreV1().PersistentVolumeClaims(kube.SystemNamespace).List(ctx, ours)
 	if err != nil {
 		return nil, fmt.Errorf("list the claims of %s: %w", kube.SystemNamespace, err)
@@ -113,7 +112,7 @@ func (r *run) dataLeft(ctx context.Context) (map[string]string, error) {
 	return out, nil
 }
 
-// declared returns the names of the claims that the catalogue lists for a service.
+// declared returns the names of a service's claims in the catalogue.
 func (r *run) declared(service string) []string {
 	if r.desired == nil {
 		return nil
@@ -143,7 +142,7 @@ func volumesOf(t *target, declared []string, claims []corev1.PersistentVolumeCla
 		describeVolume(&v, volumeOf(c, pvs))
 		out = append(out, v)
 	}
-	// A user or an interrupted delete may have removed the claim, but not its folder.
+	// The claim may be missing although its folder exists, because of a user or an interrupted delete.
 	for i := range pvs {
 		pv := &pvs[i]
 		ref := pv.Spec.ClaimRef
@@ -158,17 +157,17 @@ func volumesOf(t *target, declared []string, claims []corev1.PersistentVolumeCla
 	return out
 }
 
-// annotationRelease is the annotation that Helm sets on all objects of a release. It is needed because the labels of claims in third-party charts
-// aren't known.
+// annotationRelease is the annotation that Helm sets on all objects of a release. annotationRelease identifies the claims of third-party charts,
+// whose labels aren't known.
 const annotationRelease = "meta.helm.sh/release-name"
 
-// claimedBy reports whether a claim's label or annotation names a service.
+// claimedBy reports whether a claim's label or annotation contains the service.
 func claimedBy(c *corev1.PersistentVolumeClaim, service string) bool {
 	return c.Labels[labelInstance] == service || c.Annotations[annotationRelease] == service
 }
 
-// volumeOf returns the volume to which a claim is bound. If the claim isn't bound, volumeOf returns a volume that is reserved for the claim. Volumes
-// for an earlier layout may be reserved for the same claim.
+// volumeOf returns the volume that a claim is bound to. If the claim isn't bound, volumeOf returns a volume that is reserved for the claim. Several
+// volumes may be reserved for the claim, because of earlier layouts.
 func volumeOf(c *corev1.PersistentVolumeClaim, pvs []corev1.PersistentVolume) *corev1.PersistentVolume {
 	at := slices.IndexFunc(pvs, func(pv corev1.PersistentVolume) bool {
 		ref := pv.Spec.ClaimRef
@@ -198,7 +197,7 @@ func describeVolume(v *Volume, pv *corev1.PersistentVolume) {
 	}
 }
 
-// nodeOf returns the node of a local volume, or "" if the volume has no node.
+// nodeOf returns the node of a local volume, or "".
 func nodeOf(pv *corev1.PersistentVolume) string {
 	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
 		return ""

@@ -6,13 +6,14 @@ import (
 	"sync"
 )
 
-// waitsError means that a name was skipped because names that it needs failed.
+// waitsError means that a name was skipped because a prerequisite failed.
 type waitsError struct{ on []string }
 
 func (e *waitsError) Error() string { return "waits for " + strings.Join(e.on, ", ") }
 
-// walk calls do for every name, after the names that it needs, with at most parallel calls at a time. If a needed name failed, walk skips the name,
-// and its error is a *waitsError. The result holds the errors by name. If ctx ends, the error of each name that was not reached is the cause of ctx.
+// walk calls do for every name after the name's prerequisites, which needs returns. At most parallel calls run at a time. If a prerequisite failed,
+// walk skips the name, and the name's error is a *waitsError. The result maps names to errors. If ctx ends, names that weren't reached have the cause
+// of ctx as their error.
 func walk(ctx context.Context, names []string, needs func(string) []string, parallel int, do func(context.Context, string) error) map[string]error {
 	type outcome struct {
 		done chan struct{}
@@ -70,7 +71,7 @@ func walk(ctx context.Context, names []string, needs func(string) []string, para
 	return errs
 }
 
-// each calls do for every item, with at most parallel calls at a time. It returns the first error in the order of the items.
+// each calls do for every item, with at most parallel calls at a time. each returns the first error in the order of the items.
 func each[T any](items []T, parallel int, do func(T) error) error {
 	errs := make([]error, len(items))
 	room := make(chan struct{}, max(parallel, 1))

@@ -20,21 +20,20 @@ import (
 // connection after six rejected keys, and an agent may hold a dozen.
 const maxAuthRounds = 3
 
-// agentPatience is how long an agent may take to list its keys.
+// agentPatience is the time limit for listing the keys of an agent.
 const agentPatience = 5 * time.Second
 
-// errRefused ends a handshake in which no further method can be tried.
+// errRefused means that the server allows none of the remaining authentication methods.
 var errRefused = errors.New("no authentication method is left")
 
-// authStep is an authentication method to try.
 type authStep struct {
 	method string // "publickey", "password", "keyboard-interactive"
 	label  string // for errors
-	// make returns the method. If make returns an error, the step is skipped, and the error becomes part of the final error.
+	// make returns the method. If make returns an error, the authenticator skips the step and adds the error to the final error.
 	make func() (ssh.AuthMethod, error)
 }
 
-// authenticator tries the authentication methods at a host. It may need several connections, because the server may disconnect in between.
+// authenticator tries the authentication methods at a host. authenticator may need several connections, because the server may disconnect in between.
 type authenticator struct {
 	e     *endpoint
 	steps []authStep
@@ -49,8 +48,8 @@ type authenticator struct {
 	asked   string // a question of the server that only a person can answer
 }
 
-// authenticator returns an authenticator with the methods in the order in which they are tried: the target's key, the target's password, the agent's
-// keys, the keys in the configuration, the default key files, and a password that a person types.
+// authenticator returns an authenticator. The order of its methods is: the target's key, the target's password, the agent's keys, the configured
+// keys, the default key files, and a typed password.
 func (c *Client) authenticator(e *endpoint) *authenticator {
 	a := &authenticator{e: e, close: func() {}}
 	if e.keyFile != "" {
@@ -88,7 +87,7 @@ func (a *authenticator) key(path string, load func() (ssh.Signer, error)) {
 	}})
 }
 
-// file adds a key file if the file exists and wasn't added before.
+// file adds a key file if the file exists and isn't already in the list.
 func (a *authenticator) file(c *Client, path string) {
 	if path == a.e.keyFile || slices.ContainsFunc(a.steps, func(s authStep) bool { return s.label == describe(path) }) {
 		return
@@ -99,7 +98,6 @@ func (a *authenticator) file(c *Client, path string) {
 	a.key(path, func() (ssh.Signer, error) { return c.keys.load(path, "") })
 }
 
-// passwords adds the two methods with which servers accept a password.
 func (a *authenticator) passwords(get func() (string, error)) {
 	a.steps = append(a.steps, authStep{method: "password", label: "password", make: func() (ssh.AuthMethod, error) {
 		pw, err := get()
@@ -113,8 +111,8 @@ func (a *authenticator) passwords(get func() (string, error)) {
 	}})
 }
 
-// answers returns a function that replies to the server's first question with the password. It fails at a further question, because only a person can
-// answer that: the server requests a code, or a new password because the password has expired.
+// answers returns a function that replies to the server's first question with the password. answers returns an error for a second question, because
+// only a person can answer that. The server then requests a one-time code, or a new password if the password has expired.
 func (a *authenticator) answers(password string) ssh.KeyboardInteractiveChallenge {
 	answered, said := false, ""
 	return func(_, instruction string, questions []string, echos []bool) ([]string, error) {
@@ -133,7 +131,6 @@ func (a *authenticator) answers(password string) ssh.KeyboardInteractiveChalleng
 	}
 }
 
-// agent adds the keys of the agent. It adds no keys if the agent doesn't respond.
 func (a *authenticator) agent(socket string) {
 	if socket == "" {
 		return
@@ -168,7 +165,7 @@ func (a *authenticator) configured(key ssh.PublicKey) bool {
 	return false
 }
 
-// pick returns the next method to try that the server allows. The handshake calls it.
+// pick returns the next method that the server allows. The handshake calls pick.
 func (a *authenticator) pick(ctx *ssh.ClientAuthContext) (ssh.AuthMethod, error) {
 	a.begun = true
 	a.allowed = ctx.AllowedMethods
@@ -190,7 +187,7 @@ func (a *authenticator) pick(ctx *ssh.ClientAuthContext) (ssh.AuthMethod, error)
 	return nil, errRefused
 }
 
-// error returns an error that lists the methods that were tried and the methods that the server allows, with a remedy.
+// error returns an error with a remedy. error lists the attempted methods and the methods that the server allows.
 func (a *authenticator) error() error {
 	tried := "nothing"
 	if len(a.tried) > 0 {

@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
 
-// writeKey creates a key file, which is encrypted if passphrase isn't empty, and returns the public key.
+// writeKey creates a key file and returns the public key. The file is encrypted unless passphrase is empty.
 func writeKey(t *testing.T, path, kind, passphrase string) cssh.PublicKey {
 	t.Helper()
 	var key any
@@ -49,7 +49,7 @@ func writeKey(t *testing.T, path, kind, passphrase string) cssh.PublicKey {
 	return signer.PublicKey()
 }
 
-// startAgent serves n new keys on a socket, as ssh-agent does.
+// startAgent serves n new keys on a socket, like ssh-agent.
 func startAgent(t *testing.T, n int) (socket string, keys []cssh.PublicKey) {
 	t.Helper()
 	ring := agent.NewKeyring()

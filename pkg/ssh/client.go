@@ -9,8 +9,8 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Client is a Dialer for real machines. It keeps one connection per host, which all callers of Dial for the host share, and one connection per jump
-// host, which all hosts behind it share.
+// Client is a Dialer for real machines. All Hosts of a machine share one connection. All hosts behind a jump host share the connection to the jump
+// host.
 type Client struct {
 	o         Options
 	person    *person
@@ -29,7 +29,7 @@ type Client struct {
 	closed  bool
 }
 
-// entry is a connection with the number of its users. conn and err are set when ready is closed.
+// entry is a connection and the number of its users. conn and err are valid after ready is closed.
 type entry struct {
 	key   string
 	refs  int
@@ -38,7 +38,7 @@ type entry struct {
 	err   error
 }
 
-// NewClient returns a client. It doesn't yet connect to hosts or read files.
+// NewClient returns a client. NewClient doesn't connect to hosts or read files.
 func NewClient(o Options) *Client {
 	o = o.withDefaults()
 	p := &person{now: o.Now}
@@ -55,7 +55,7 @@ func NewClient(o Options) *Client {
 	}
 }
 
-// Dial connects to a host, or returns a reference to the existing connection. It returns at most 2 s after ctx has ended. Its errors wrap
+// Dial connects to a host, or returns a reference to the existing connection. Dial returns at most 2 s after ctx has ended. The error wraps
 // ErrUnreachable, ErrAuth or ErrHostKey.
 func (c *Client) Dial(ctx context.Context, t Target) (Host, error) {
 	start := c.o.Now()
@@ -83,7 +83,7 @@ func (c *Client) dial(ctx context.Context, t Target) (*host, error) {
 	return &host{name: t.String(), client: c, e: e, conn: en.conn, release: sync.OnceFunc(func() { c.release(en) })}, nil
 }
 
-// Close closes all connections. Dial fails afterwards.
+// Close closes all connections. Later calls of Dial fail.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -99,7 +99,7 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// acquire returns a live connection to e, and counts the caller as a user of the connection.
+// acquire returns an open connection to e, and adds a user to the connection.
 func (c *Client) acquire(ctx context.Context, e *endpoint) (*entry, error) {
 	for {
 		en, mine, err := c.entry(e.key())
@@ -122,15 +122,15 @@ func (c *Client) acquire(ctx context.Context, e *endpoint) (*entry, error) {
 		if en.err == nil {
 			return en, nil
 		}
-		// If the caller that connected was canceled, that isn't a failure for this caller, so try again.
+		// Another caller made the connection and was canceled. Try again, because this caller isn't canceled.
 		if mine || ctx.Err() != nil || !errors.Is(en.err, context.Canceled) && !errors.Is(en.err, context.DeadlineExceeded) {
 			return nil, en.err
 		}
 	}
 }
 
-// entry returns the entry of a key and counts one more user. mine reports whether the caller must connect. A broken connection is replaced with a new
-// entry.
+// entry returns the entry of a key and adds a user to the entry. mine reports whether the caller must connect. A broken connection is replaced with a
+// new entry.
 func (c *Client) entry(key string) (en *entry, mine bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,7 +146,7 @@ func (c *Client) entry(key string) (en *entry, mine bool, err error) {
 	return en, true, nil
 }
 
-// broken reports whether connecting has failed, or the connection has ended since.
+// broken reports whether the connection couldn't be made or has ended.
 func (en *entry) broken() bool {
 	select {
 	case <-en.ready:
@@ -156,7 +156,7 @@ func (en *entry) broken() bool {
 	}
 }
 
-// forget removes an entry whose connection couldn't be made.
+// forget removes the entry of a failed connection.
 func (c *Client) forget(en *entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -165,7 +165,7 @@ func (c *Client) forget(en *entry) {
 	}
 }
 
-// release removes one user of a connection, and closes the connection if that was the last user.
+// release removes a user from a connection, and closes the connection if no users remain.
 func (c *Client) release(en *entry) {
 	c.mu.Lock()
 	en.refs--
@@ -185,7 +185,6 @@ func (c *Client) release(en *entry) {
 	}()
 }
 
-// connect connects to e, through its jump hosts if it has any.
 func (c *Client) connect(ctx context.Context, e *endpoint) (*conn, error) {
 	if len(e.jumps) == 0 {
 		client, err := c.handshake(ctx, e, nil)

@@ -13,26 +13,25 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// clientConfig is a configuration file of OpenSSH's client, with the files that it includes.
+// clientConfig is a configuration file of OpenSSH's client and its included files.
 type clientConfig struct {
 	file     string
 	hosts    []*ssh_config.Host
 	includes map[int][]*clientConfig // by line
 }
 
-// setting is a value in the configuration with its position.
 type setting struct {
 	value string
 	file  string
 	line  int
 }
 
-// maxIncludes is the maximum depth of Include, as in OpenSSH. Without a limit, files that include each other would be read forever. The library's own
-// limit is lower.
+// maxIncludes is the maximum depth of nested Include lines, as in OpenSSH. The limit stops files that include each other. The parser's own limit is
+// lower.
 const maxIncludes = 16
 
-// including replaces the keyword Include in the text that the library parses, because the library doesn't report positions in included files and
-// doesn't support Match there.
+// including replaces the keyword Include before the text is parsed. The parsing library doesn't report positions in included files, and doesn't
+// support Match there.
 const including = "PaictlInclude"
 
 // configReader reads a configuration, and warns about lines that paictl ignores.
@@ -109,7 +108,7 @@ func (r configReader) include(patterns string, depth int) ([]*clientConfig, erro
 	return out, nil
 }
 
-// keyword returns the first word of a line in lower case, and the rest of the line. Both are empty for comments and empty lines.
+// keyword returns the first word of a line in lower case, and the rest of the line. The results are empty for comments and empty lines.
 func keyword(line string) (key, value string) {
 	line = strings.TrimSpace(line)
 	if strings.HasPrefix(line, "#") {
@@ -149,8 +148,7 @@ func (c *clientConfig) all(host, key string) []setting {
 	return out
 }
 
-// first returns the first value of a keyword that applies to a host, or an empty setting. It is for keywords of which only the first value has an
-// effect.
+// first returns the first value of a keyword that applies to a host, or an empty setting. OpenSSH uses only the first value of most keywords.
 func (c *clientConfig) first(host, key string) setting {
 	if all := c.all(host, key); len(all) > 0 {
 		return all[0]
@@ -158,7 +156,7 @@ func (c *clientConfig) first(host, key string) setting {
 	return setting{}
 }
 
-// keywords lists the keywords of ssh_config(5) in OpenSSH 10, and keywords that distributions add.
+// keywords lists the keywords of ssh_config(5) in OpenSSH 10, and keywords of distributions.
 var keywords = strings.Fields(`
 addkeystoagent addressfamily batchmode bindaddress bindinterface canonicaldomains canonicalizefallbacklocal canonicalizehostname
 canonicalizemaxdots canonicalizepermittedcnames casignaturealgorithms certificatefile challengeresponseauthentication channeltimeout checkhostip

@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// conn is a connection to a host, which all Hosts for the same machine share.
+// conn is a connection to a machine. All Hosts for the machine share the connection.
 type conn struct {
 	o      Options
 	name   string
@@ -25,11 +25,11 @@ type conn struct {
 	mu    sync.Mutex
 	cause error // why it ended, if known
 	quiet bool  // closed on purpose
-	// claimed holds the paths that uploads are writing. A path's channel is closed when its upload ends.
+	// claimed holds the paths of the files that uploads are writing. The channel of a path is closed when the upload ends.
 	claimed map[string]chan struct{}
 }
 
-// newConn takes over an authenticated connection and sends keepalives over it.
+// newConn wraps an authenticated connection and starts the keepalives.
 func newConn(o Options, e *endpoint, client *ssh.Client, after func()) *conn {
 	c := &conn{
 		o: o, name: e.name, client: client, after: sync.OnceFunc(after),
@@ -63,7 +63,7 @@ func (c *conn) isClosed() bool {
 	}
 }
 
-// close closes the connection on purpose, so that its end isn't reported as an error.
+// close closes the connection without reporting an error.
 func (c *conn) close() {
 	c.mu.Lock()
 	c.quiet = true
@@ -71,7 +71,6 @@ func (c *conn) close() {
 	_ = c.client.Close()
 }
 
-// fail closes the connection and records the cause.
 func (c *conn) fail(cause error) {
 	c.mu.Lock()
 	if c.cause == nil {
@@ -81,7 +80,7 @@ func (c *conn) fail(cause error) {
 	_ = c.client.Close()
 }
 
-// lost returns the error of an operation that was interrupted because the connection ended.
+// lost returns the error of an operation that the end of the connection interrupted.
 func (c *conn) lost(what string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,8 +91,8 @@ func (c *conn) lost(what string) error {
 		"%s on %s: %w: %w", what, c.name, ErrClosed, c.cause)
 }
 
-// session opens a session as soon as the limit allows it. The caller must call free afterwards. If the server allows fewer sessions than expected,
-// session lowers the limit for the rest of the run.
+// session opens a session, and waits while the limit is reached. The caller must call free. If the server rejects the session because of MaxSessions,
+// session lowers the limit permanently.
 func (c *conn) session(ctx context.Context) (s *ssh.Session, free func(), err error) {
 	const tries = 40
 	for i := 0; ; i++ {
@@ -116,7 +115,7 @@ func (c *conn) session(ctx context.Context) (s *ssh.Session, free func(), err er
 		if c.slots.lower() {
 			continue
 		}
-		// The server allowed this number of sessions before, so it may still be closing the last session.
+		// The server has accepted this number of sessions before, so the server may still be closing an earlier session.
 		c.slots.free()
 		select {
 		case <-time.After(time.Duration(i+1) * 5 * time.Millisecond):
@@ -128,7 +127,7 @@ func (c *conn) session(ctx context.Context) (s *ssh.Session, free func(), err er
 	}
 }
 
-// slots limits the number of open sessions. The limit can be lowered, but never raised.
+// slots limits the number of open sessions. The limit can only decrease.
 type slots struct {
 	tokens chan struct{}
 	mu     sync.Mutex
@@ -141,7 +140,7 @@ func newSlots(n int) *slots {
 	return &slots{tokens: make(chan struct{}, n), limit: n}
 }
 
-// take waits for a token and takes it. free returns a token.
+// take waits for a token. free returns the token.
 func (s *slots) take(ctx context.Context) error {
 	select {
 	case s.tokens <- struct{}{}:
@@ -153,7 +152,6 @@ func (s *slots) take(ctx context.Context) error {
 
 func (s *slots) free() { <-s.tokens }
 
-// opened records that the server has accepted a session.
 func (s *slots) opened() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +159,7 @@ func (s *slots) opened() {
 	s.most = max(s.most, s.open)
 }
 
-// closed records that an accepted session has ended, and returns its token.
+// closed records the end of an accepted session, and returns the token.
 func (s *slots) closed() {
 	s.mu.Lock()
 	s.open--
@@ -169,8 +167,8 @@ func (s *slots) closed() {
 	s.free()
 }
 
-// lower lowers the limit by one by keeping the caller's token forever. It returns false without doing so if the server has already accepted that
-// number of sessions before.
+// lower lowers the limit by one: the caller's token isn't returned. lower returns false, and changes nothing, if the server has already accepted that
+// number of sessions.
 func (s *slots) lower() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

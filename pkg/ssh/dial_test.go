@@ -38,7 +38,7 @@ func TestAHostThatCannotBeReachedIsNamedWithARemedy(t *testing.T) {
 		timeout time.Duration
 		remedy  string
 	}{
-		// This port needs root, so another program can't take it by chance, unlike a port that was free a moment ago.
+		// Only root can listen on this port, so no other program listens on it by chance.
 		"nothing listens":        {ssh.Target{Name: "node1", Address: "127.0.0.1", Port: 1}, time.Minute, "no SSH server listens"},
 		"it says nothing":        {hanging.Target(), time.Second, "no SSH server answers"},
 		"it hangs up every time": {dropping.Target(), time.Minute, "MaxStartups"},
@@ -130,7 +130,7 @@ func TestAnAnsweringConnectionIsKept(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// jump returns a server's specification as a jump host for Target.
+// jump returns a server in the form of Target.JumpHosts.
 func jump(s *sshtest.Server, user string) string { return user + "@" + s.Addr() }
 
 func TestHostsBehindJumpHostsShareTheConnectionToThem(t *testing.T) {

@@ -2,10 +2,11 @@ package ssh
 
 import "errors"
 
-// The errors of this package. They are wrapped with the host's name, a cause and a remedy (pkg/hint), so test for them with errors.Is.
+// Errors of this package. A returned error wraps one of these values and adds the host's name, a cause and a remedy (pkg/hint). Use errors.Is to
+// compare errors.
 var (
 	// ErrUnreachable means that the host accepted no TCP connection or sent no SSH banner. The machine may be off, so a later retry may help. Callers
-	// set the host aside and continue.
+	// skip the host and continue with other hosts.
 	ErrUnreachable = errors.New("unreachable")
 	// ErrAuth means that the server rejected all authentication methods. A retry doesn't help.
 	ErrAuth = errors.New("authentication refused")
@@ -15,8 +16,7 @@ var (
 	ErrSudo = errors.New("sudo refused")
 	// ErrDryRun means that the gate rejected a script or an upload that would change the host.
 	ErrDryRun = errors.New("refused in a dry run")
-	// ErrClosed means that the connection was lost while a script ran. The script may or may not have had its effect; every script can be repeated
-	// safely.
+	// ErrClosed means that the connection was lost while a script ran. The script may have finished. All scripts can be repeated safely.
 	ErrClosed = errors.New("connection lost")
 	// ErrTimeout means that a script ran longer than its time limit.
 	ErrTimeout = errors.New("timed out")

@@ -16,8 +16,8 @@ type Files struct {
 	stop func()
 }
 
-// Files connects to a machine as Dial does, and opens an SFTP session. The gate treats it as a change of the host. The session ends with ctx; the
-// caller must also close it.
+// Files connects to a machine like Dial, and opens an SFTP session. The gate checks the session as a change of the host. The session ends when ctx
+// ends. The caller must close the session.
 func (c *Client) Files(ctx context.Context, t Target) (*Files, error) {
 	if err := c.o.Gate.Check(t.String(), Script{Name: "files", Mutates: true}); err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func (c *Client) Files(ctx context.Context, t Target) (*Files, error) {
 	return &Files{Client: client, host: h, stop: stop}, nil
 }
 
-// Explain returns the error of an operation with the information whether the connection was lost or why ctx has ended. It returns nil for nil.
+// Explain adds the reason to the error of an operation: the connection was lost, or ctx has ended. Explain returns nil if err is nil.
 func (f *Files) Explain(ctx context.Context, what string, err error) error {
 	switch {
 	case err == nil:
@@ -47,7 +47,7 @@ func (f *Files) Explain(ctx context.Context, what string, err error) error {
 	return err
 }
 
-// Close ends the session. The connection is closed when its last user releases it.
+// Close ends the session and releases the connection. The connection is closed when the last user releases it.
 func (f *Files) Close() error {
 	f.stop()
 	return f.host.Close()

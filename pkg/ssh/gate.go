@@ -6,7 +6,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Gate decides whether a script may be sent. Clients call the gate themselves, so that no caller can bypass it.
+// Gate decides whether a script may be sent. The client calls the gate itself, so callers can't bypass the gate.
 type Gate interface {
 	// Check returns nil if the script may run on the host. For an upload, only the fields Name ("upload") and Mutates of s are set.
 	Check(host string, s Script) error

@@ -17,11 +17,11 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// busyRetries is how often a connection is retried that the server drops before its first response. OpenSSH drops connections when too many clients
-// connect at the same time (MaxStartups).
+// busyRetries is the maximum number of retries if the server drops a connection before its first response. OpenSSH drops connections when too many
+// clients connect at the same time (MaxStartups).
 const busyRetries = 5
 
-// errHandshakeTimeout means that the server accepted the TCP connection but then didn't respond in time.
+// errHandshakeTimeout means that the server accepted the TCP connection but didn't respond in time.
 var errHandshakeTimeout = errors.New("no SSH answer in time")
 
 // handshake makes an authenticated connection to a host, directly or through a jump host.
@@ -60,7 +60,8 @@ func (c *Client) handshake(ctx context.Context, e *endpoint, via *conn) (*ssh.Cl
 	}
 }
 
-// turn waits until one more connection may be made. There is a limit for all connections, and a limit for connections through the same jump host.
+// turn waits until a new connection is allowed. One limit applies to all connections, and another limit applies to the connections through each jump
+// host.
 func (c *Client) turn(ctx context.Context, e *endpoint, via *conn) (free func(), err error) {
 	queues := []chan struct{}{c.dials}
 	if via != nil {
@@ -83,8 +84,8 @@ func (c *Client) turn(ctx context.Context, e *endpoint, via *conn) (free func(),
 	}, nil
 }
 
-// pause waits before the n-th retry: 0.1 s, doubled for each retry, with jitter, so that clients that were dropped at the same time don't return at
-// the same time.
+// pause waits before the n-th retry. The first retry waits 0.1 s, and each further retry waits twice as long. Random jitter spreads the retries of
+// clients that were dropped at the same time.
 func pause(ctx context.Context, n int) error {
 	d := 100 * time.Millisecond << (n - 1)
 	d = d/2 + rand.N(d) //nolint:gosec // the jitter isn't a secret
@@ -96,7 +97,7 @@ func pause(ctx context.Context, n int) error {
 	}
 }
 
-// attempt makes one TCP connection and tries one handshake over it.
+// attempt makes one TCP connection and attempts one handshake.
 func (c *Client) attempt(ctx context.Context, e *endpoint, via *conn, a *authenticator) (*ssh.Client, error) {
 	algorithms, err := c.hostKeys.algorithms(e)
 	if err != nil {
@@ -161,19 +162,17 @@ func (c *Client) tcp(ctx context.Context, e *endpoint, via *conn) (net.Conn, err
 	return nc, nil
 }
 
-// dialError is the error of a connection that failed before SSH began.
 type dialError struct{ err error }
 
 func (d *dialError) Error() string { return d.err.Error() }
 func (d *dialError) Unwrap() error { return d.err }
 
-// hungUp reports whether the server closed the connection.
 func hungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
 		strings.Contains(err.Error(), "ssh: disconnect")
 }
 
-// dropped reports whether the server closed the connection immediately after accepting it.
+// dropped reports whether the server closed a connection immediately after accepting the connection.
 func dropped(err error) bool {
 	if _, ok := errors.AsType[*dialError](err); ok {
 		return errors.Is(err, syscall.ECONNRESET)
@@ -181,8 +180,8 @@ func dropped(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// Silent reports whether a machine didn't respond at its address, because the machine is off or the network is broken. It returns false if the
-// machine responded with an error.
+// Silent reports whether a machine didn't respond at its address, because the machine is off or the network is broken. Silent returns false if the
+// machine returned an error.
 func Silent(err error) bool {
 	if !errors.Is(err, ErrUnreachable) {
 		return false
@@ -222,11 +221,11 @@ func (c *Client) explain(e *endpoint, via *conn, err error) error {
 	return hint.Errorf(remedy, "reach %s (%s)%s%s: %w: %w", e.name, e.address(), through, e.origin("HostName", "Port", "ProxyJump"), ErrUnreachable, err)
 }
 
-// missedKeepAlives is how many keepalive requests in a row may get no response before the connection counts as lost.
+// missedKeepAlives is the number of consecutive keepalives without a response after which the connection counts as lost.
 const missedKeepAlives = 3
 
-// keepAlive sends a request to the server at each interval, and closes the connection if missedKeepAlives requests in a row get no response. It
-// returns when the connection has ended.
+// keepAlive sends a keepalive to the server at each interval. keepAlive closes the connection after missedKeepAlives consecutive keepalives without a
+// response. keepAlive returns when the connection has ended.
 func (c *conn) keepAlive(interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()

@@ -14,11 +14,11 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/internal/wire"
 )
 
-// closeGrace is how long Session.Close waits for the script to exit after it has closed the script's input.
+// closeGrace is how long Session.Close waits for the script to exit after closing the script's input.
 const closeGrace = 5 * time.Second
 
-// Hold starts a script and returns when the script's first line has arrived. ctx and the script's Timeout apply only until then. Afterwards the
-// session stays open until Close, until the script exits, or until the connection ends.
+// Hold starts a script and returns when the script's first line has arrived. ctx and the script's Timeout apply only until the first line arrives.
+// The session stays open until the caller calls Close, the script exits, or the connection ends.
 func (h *host) Hold(ctx context.Context, s Script) (Session, error) {
 	if err := h.check(s); err != nil {
 		return nil, err
@@ -89,10 +89,9 @@ func (h *host) hold(ctx context.Context, s Script, program string) (*session, er
 		s.Name, h.name, errNoFirstLine, code, strings.TrimSpace(string(said[:min(len(said), 500)])))
 }
 
-// errNoFirstLine means that a held script exited before it had printed a line.
+// errNoFirstLine means that a held script exited before printing a line.
 var errNoFirstLine = errors.New("it ended before its first line")
 
-// session is a session with a held script.
 type session struct {
 	p    *process
 	line string
@@ -100,14 +99,12 @@ type session struct {
 	err  error
 }
 
-// FirstLine returns the first line that the script printed.
 func (s *session) FirstLine() string { return s.line }
 
-// Done returns a channel that is closed when the script has ended or the connection is lost.
 func (s *session) Done() <-chan struct{} { return s.p.exited }
 
-// Close closes the script's input and waits up to five seconds for the script to exit. Then it ends the session. The error is ErrClosed if the
-// connection was lost before.
+// Close closes the script's input, waits up to closeGrace for the script to exit, and ends the session. The error is ErrClosed if the connection was
+// lost earlier.
 func (s *session) Close() error {
 	s.once.Do(func() {
 		go func() { // may block on a dead network
@@ -135,7 +132,6 @@ type firstLine struct {
 	complete chan struct{} // closed with the newline
 }
 
-// Write keeps the bytes before the first newline.
 func (f *firstLine) Write(b []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

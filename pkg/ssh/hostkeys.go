@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// hostKeys verifies host keys with known_hosts files. It reads each file once per run, and remembers the keys that are accepted during the run.
+// hostKeys verifies host keys with known_hosts files. hostKeys reads each file once, and remembers the keys that were accepted during the run.
 type hostKeys struct {
 	confirm func(host, fingerprint string) (bool, error)
 	person  *person
@@ -27,12 +27,12 @@ type hostKeys struct {
 	asking sync.Mutex
 }
 
-// knownFiles is the content of the known_hosts files in a list.
+// knownFiles is the combined content of a list of known_hosts files.
 type knownFiles struct {
 	check ssh.HostKeyCallback
 	// originals maps the path of a parsed copy to the path of the original file.
 	originals map[string]string
-	// authorities is the set of lines with the key of a CA, as path:line.
+	// authorities is the set of lines that contain the key of a CA. Each element has the form path:line.
 	authorities map[string]bool
 }
 
@@ -55,7 +55,7 @@ func (h *hostKeys) load(paths []string) (*knownFiles, error) {
 	return k, nil
 }
 
-// probe is a key that isn't in any file. The error of a check of this key lists the known keys.
+// probe is a key that no file contains. Checking this key returns an error that lists the known keys.
 type probe struct{}
 
 func (probe) Type() string                        { return "paictl-probe" }
@@ -74,8 +74,8 @@ func (h *hostKeys) recall(e *endpoint) ssh.PublicKey {
 	return h.accepted[acceptedKey(e)]
 }
 
-// algorithms returns the host key algorithms to offer. The algorithms of the known keys come first, so that a host with keys of several types
-// presents a key that can be compared.
+// algorithms returns the host key algorithms to offer. The algorithms of the known keys come first, so that a host with several keys presents a known
+// key.
 func (h *hostKeys) algorithms(e *endpoint) ([]string, error) {
 	k, err := h.load(e.knownHosts)
 	if err != nil {
@@ -100,7 +100,7 @@ func (h *hostKeys) algorithms(e *endpoint) ([]string, error) {
 	return preferred(types, all), nil
 }
 
-// preferred moves the algorithms of some key types to the front.
+// preferred moves the algorithms of the given key types to the front.
 func preferred(types, all []string) []string {
 	var first []string
 	for _, t := range types {
@@ -118,7 +118,7 @@ func preferred(types, all []string) []string {
 	return first
 }
 
-// verify returns nil if the key that a host presented is accepted.
+// verify returns nil if the host key is accepted.
 func (h *hostKeys) verify(e *endpoint, key ssh.PublicKey) error {
 	if known := h.recall(e); known != nil {
 		return h.compare(e, known, key)
@@ -146,7 +146,7 @@ func (h *hostKeys) verify(e *endpoint, key ssh.PublicKey) error {
 	return h.unknown(e, key)
 }
 
-// compare compares a key with the key that was accepted for the host earlier in this run.
+// compare compares a key with the key that was accepted for the host earlier in the run.
 func (h *hostKeys) compare(e *endpoint, known, key ssh.PublicKey) error {
 	if bytes.Equal(known.Marshal(), key.Marshal()) {
 		return nil
@@ -170,7 +170,7 @@ func cutLine(where string) int {
 	return len(where)
 }
 
-// unknown decides about an unknown key: depending on the policy, it accepts the key, asks a person, or rejects the key.
+// unknown handles an unknown key. The policy decides whether unknown accepts the key, asks a person, or rejects the key.
 func (h *hostKeys) unknown(e *endpoint, key ssh.PublicKey) error {
 	if e.policy == HostKeyStrict || e.policy == HostKeyAsk && h.confirm == nil {
 		return h.refuse(e, key)
@@ -207,7 +207,7 @@ func (h *hostKeys) refuse(e *endpoint, key ssh.PublicKey) error {
 		"host key of %s: %w: %s is not known, its key is %s %s", e.name, ErrHostKey, e.address(), key.Type(), ssh.FingerprintSHA256(key))
 }
 
-// remember records an accepted key, and appends it to the first known_hosts file.
+// remember stores an accepted key, and appends it to the first known_hosts file.
 func (h *hostKeys) remember(e *endpoint, key ssh.PublicKey) error {
 	if len(e.knownHosts) == 0 {
 		return nil

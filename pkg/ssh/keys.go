@@ -17,7 +17,7 @@ import (
 // errNoTerminal means that a person can't be asked because there is no terminal.
 var errNoTerminal = errors.New("no terminal to ask at")
 
-// questions asks a person, one question at a time, and each question only once.
+// questions asks a person each question only once, and one question at a time.
 type questions struct {
 	ask     func(question string) (secret.String, error)
 	person  *person
@@ -25,7 +25,6 @@ type questions struct {
 	answers map[string]secret.String
 }
 
-// get returns the answer to a question. It asks the person unless the question was already answered.
 func (q *questions) get(question string) (secret.String, error) {
 	if q.ask == nil {
 		return "", errNoTerminal
@@ -47,22 +46,22 @@ func (q *questions) get(question string) (secret.String, error) {
 	return a, nil
 }
 
-// forget makes the next get of this question ask again.
+// forget drops the answer to a question, so that the next call of get asks again.
 func (q *questions) forget(question string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.answers, question)
 }
 
-// keyring loads key files, each only once per run.
+// keyring loads key files. keyring reads each file only once per run.
 type keyring struct {
 	questions *questions
 	mu        sync.Mutex
 	signers   map[string]ssh.Signer
 }
 
-// load returns the key in a file. If the key needs a passphrase that isn't given, the person is asked for it only when a host has accepted the public
-// key.
+// load returns the key in a file. If the key is encrypted and passphrase is empty, the person is asked for the passphrase after a host has accepted
+// the public key.
 func (k *keyring) load(path string, passphrase secret.String) (ssh.Signer, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -128,7 +127,7 @@ func open(path string, pem []byte, passphrase secret.String) (ssh.Signer, error)
 	return s, nil
 }
 
-// publicHalf returns the public key in the .pub file that belongs to a key file, or nil.
+// publicHalf returns the public key in the .pub file of a key file, or nil.
 func publicHalf(path string) ssh.PublicKey {
 	line, err := os.ReadFile(path + ".pub")
 	if err != nil {
@@ -141,7 +140,7 @@ func publicHalf(path string) ssh.PublicKey {
 	return key
 }
 
-// lazySigner is a signer that has the public key, and decrypts the private key when it signs for the first time.
+// lazySigner is a signer that decrypts the private key when the first signature is made.
 type lazySigner struct {
 	public ssh.PublicKey
 	unlock func() (ssh.Signer, error)
@@ -174,5 +173,4 @@ func (s *lazySigner) SignWithAlgorithm(rand io.Reader, data []byte, algorithm st
 	return s.signer.Sign(rand, data)
 }
 
-// describe returns a text that identifies a key file in errors.
 func describe(path string) string { return fmt.Sprintf("key %s", path) }

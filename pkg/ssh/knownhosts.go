@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// readKnownHosts parses known_hosts files. It ignores lines that it can't parse, as ssh does, because a single line with a new key type must not make
+// readKnownHosts parses known_hosts files. readKnownHosts ignores invalid lines, as ssh does, because a single line with a new key type must not make
 // all hosts unreachable.
 func readKnownHosts(paths []string) (*knownFiles, error) {
 	k := &knownFiles{originals: map[string]string{}, authorities: map[string]bool{}}
@@ -53,8 +53,8 @@ func readKnownHosts(paths []string) (*knownFiles, error) {
 	return k, nil
 }
 
-// sanitizeKnownHosts blanks lines that can't be parsed, so that the line numbers stay the same. authorities contains the numbers of the lines with
-// the key of a CA.
+// sanitizeKnownHosts replaces invalid lines with empty lines, so that the line numbers stay the same. authorities contains the numbers of the lines
+// that contain the key of a CA.
 func sanitizeKnownHosts(text []byte) (clean []byte, authorities []int) {
 	lines := bytes.Split(text, []byte("\n"))
 	for i, line := range lines {
@@ -74,7 +74,7 @@ func sanitizeKnownHosts(text []byte) (clean []byte, authorities []int) {
 	return bytes.Join(lines, []byte("\n")), authorities
 }
 
-// validHosts reports whether the host patterns of a line can be parsed. A hashed pattern must be the only pattern.
+// validHosts reports whether the host patterns of a line are valid. A hashed pattern must be the only pattern.
 func validHosts(hosts []string) bool {
 	for _, h := range hosts {
 		if strings.HasPrefix(h, "|") {
@@ -104,7 +104,7 @@ func writeTemp(text []byte) (string, error) {
 	return f.Name(), errors.Join(err, f.Close())
 }
 
-// appendLine appends a line to a file, under a lock, because other programs may append to the file at the same time.
+// appendLine appends a line to a file. appendLine locks the file, because other programs may append lines at the same time.
 func appendLine(path, line string) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err

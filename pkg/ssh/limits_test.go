@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// This is the only limit, because the engine adds none.
+// The SSH client is the only component that limits concurrent transfers.
 func TestEightHostsReceiveFilesAtATime(t *testing.T) {
 	for given, want := range map[int]int{0: 8, 3: 3, 20: 20} {
 		c := NewClient(Options{Uploads: given, ConfigFile: None, KnownHosts: t.TempDir() + "/known_hosts"})

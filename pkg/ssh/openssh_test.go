@@ -27,14 +27,14 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// openssh is a real sshd on loopback, with users that are created for the test.
+// openssh is a real sshd on loopback with users for the test.
 type openssh struct {
 	target ssh.Target // as root, by key
 	root   string     // the root of the host's file system, see PAICTL_ROOT
 	known  string
 }
 
-// startOpenSSH starts sshd. It needs root, because only root can log in other users.
+// startOpenSSH starts sshd. startOpenSSH requires root, because only root can log in other users.
 func startOpenSSH(t *testing.T, settings ...string) *openssh {
 	t.Helper()
 	tier.More(t, "a real sshd")
@@ -47,7 +47,7 @@ func startOpenSSH(t *testing.T, settings ...string) *openssh {
 		t.Skip("needs root: sshd logs users in")
 	}
 	require.NoError(t, os.MkdirAll("/run/sshd", 0o755))
-	// Don't use t.TempDir, whose folder only its owner may enter, because users without rights log in here.
+	// Don't use t.TempDir, because only the owner may enter its folder, and other users log in here.
 	dir, err := os.MkdirTemp("", "paictl-sshd-") //nolint:usetesting // see above
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(dir, 0o755))
@@ -92,8 +92,7 @@ func startOpenSSH(t *testing.T, settings ...string) *openssh {
 	}
 }
 
-// freeAddress returns an address that other processes are unlikely to get before it is used, because its port is below the range from which the
-// kernel allocates ports.
+// freeAddress returns a free address. The port is below the range from which the kernel allocates ports, so other processes are unlikely to use it.
 func freeAddress(t *testing.T) *net.TCPAddr {
 	t.Helper()
 	for range 100 {
@@ -107,7 +106,6 @@ func freeAddress(t *testing.T) *net.TCPAddr {
 	return nil
 }
 
-// options returns options for a client that knows the server's key.
 func (s *openssh) options(t *testing.T) ssh.Options {
 	t.Helper()
 	o := sshtest.Options(t)
@@ -115,7 +113,7 @@ func (s *openssh) options(t *testing.T) ssh.Options {
 	return o
 }
 
-// user creates a login user until the end of the test. rule is the right-hand side of the user's line in sudoers, or "".
+// user creates a login user for the test. rule is the right-hand side of the user's line in sudoers, or "".
 func (s *openssh) user(t *testing.T, name, password, rule string) ssh.Target {
 	t.Helper()
 	for _, program := range []string{"sudo", "useradd", "chpasswd"} {

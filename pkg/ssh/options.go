@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// HostKeyPolicy defines what happens if the key of a host is unknown. A key that differs from the known key is always rejected.
+// HostKeyPolicy defines how a client handles an unknown host key. A key that differs from the known key is always rejected.
 type HostKeyPolicy int
 
 const (
@@ -23,34 +23,35 @@ const (
 	HostKeyAcceptNew
 )
 
-// None is the value of a path in Options that disables the use of the file, as in "ssh -F none".
+// None is the value of a path in Options if the file must not be used, as in "ssh -F none".
 const None = "none"
 
 // Options holds the settings of a Client. The zero value behaves like ssh on this machine: it uses ~/.ssh/config, ~/.ssh/known_hosts and the agent.
-// Unknown host keys are rejected, because Confirm is nil.
+// The client rejects unknown host keys, because Confirm is nil.
 type Options struct {
-	// Home is the folder that contains .ssh, and the value of ~ in paths. The default is the user's home.
+	// Home is the folder that contains .ssh. In paths, ~ stands for Home. The default is the user's home.
 	Home string
 	// LocalUser is the login name if neither the target nor the configuration contains a user. The default is the name of the current user.
 	LocalUser string
 	// ConfigFile is the path of a configuration file of OpenSSH's client, or None. The default is ~/.ssh/config.
 	ConfigFile string
-	// KnownHosts is the known_hosts file for targets without their own file. Accepted keys are appended to it. The default is ~/.ssh/known_hosts.
+	// KnownHosts is the known_hosts file for targets without their own file. The client appends accepted keys to this file. The default is
+	// ~/.ssh/known_hosts.
 	KnownHosts string
-	// SystemKnownHosts is a further known_hosts file that is only read, or None. The default is /etc/ssh/ssh_known_hosts.
+	// SystemKnownHosts is a second known_hosts file, or None. The client only reads this file. The default is /etc/ssh/ssh_known_hosts.
 	SystemKnownHosts string
 	// AgentSocket is the path of the agent's socket, or None. The default is $SSH_AUTH_SOCK.
 	AgentSocket string
 
 	HostKeys HostKeyPolicy
-	// Confirm asks a person whether the key of an unknown host is right. It is never called concurrently, and the time that the person needs doesn't
-	// count against any limit.
+	// Confirm asks a person whether the key of an unknown host is right. Confirm is never called concurrently. The time limits exclude the time until
+	// the person answers.
 	Confirm func(host, fingerprint string) (bool, error)
-	// Prompt asks a person for a passphrase or a password; nil means that no person can be asked. It is called once per question and never
-	// concurrently.
+	// Prompt asks a person for a passphrase or a password. Prompt is called once per question and never concurrently. If Prompt is nil, the client asks
+	// no person.
 	Prompt func(question string) (secret.String, error)
 
-	// Warn receives warnings about lines in ConfigFile that paictl ignores although they may matter. If it is nil, they are dropped.
+	// Warn receives warnings about lines in ConfigFile that paictl ignores but that may matter. Warn may be nil.
 	Warn func(text string)
 
 	DialTimeout   time.Duration // TCP, host key and authentication together; 15 s if zero
@@ -64,17 +65,17 @@ type Options struct {
 	UploadFiles  int   // files in flight to one host; 4 if zero
 	MaxOutput    int64 // bytes of stdout, and of stderr, of one script; 64 MiB if zero
 
-	// Gate checks each script and upload before it is sent; nil allows all of them.
+	// Gate checks each script and each upload before the transfer. If Gate is nil, all scripts and uploads are allowed.
 	Gate Gate
-	// Tracer receives every finished operation. It may be nil.
+	// Tracer receives every finished operation. Tracer may be nil.
 	Tracer Tracer
 
-	// NetDial makes TCP connections, and Now returns the time. Tests set them.
+	// NetDial makes TCP connections. Now returns the current time. Tests set these functions.
 	NetDial func(ctx context.Context, network, address string) (net.Conn, error)
 	Now     func() time.Time
 }
 
-// withDefaults returns the options with defaults in empty fields.
+// withDefaults returns a copy of the options with defaults in the empty fields.
 func (o Options) withDefaults() Options {
 	if o.Home == "" {
 		o.Home, _ = os.UserHomeDir()
@@ -112,7 +113,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// setPath sets an empty path to fallback, and a path None to "".
+// setPath replaces an empty path with fallback, and the path None with "".
 func setPath(path *string, fallback string) {
 	switch *path {
 	case "":

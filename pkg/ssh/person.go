@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// person records when a person at the terminal was last asked, so that the time of waiting for a person doesn't count against limits.
+// person records when a person at the terminal was last asked, so that time limits exclude the time until the person answers.
 type person struct {
 	now func() time.Time
 
@@ -14,7 +14,7 @@ type person struct {
 	answered time.Time
 }
 
-// begin marks a question as open. The returned function marks the question as answered.
+// begin marks a question as open. end marks the question as answered.
 func (p *person) begin() (end func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -34,7 +34,7 @@ func (p *person) busy(d time.Duration) bool {
 	return p.pending > 0 || p.now().Sub(p.answered) < d
 }
 
-// limit calls stop after d, but not while a question is open. The returned function cancels the call, and reports whether stop was already called.
+// limit calls stop after d, unless a question is open. cancel cancels the call, and reports whether stop was already called.
 func (p *person) limit(d time.Duration, stop func()) (cancel func() bool) {
 	var mu sync.Mutex
 	var timer *time.Timer

@@ -17,10 +17,10 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/internal/wire"
 )
 
-// abortGrace is how long a caller whose context has ended still waits for the process's last output.
+// abortGrace is how long a caller waits for the last output of the process after the context has ended.
 const abortGrace = 300 * time.Millisecond
 
-// process is a command that runs on a host in its own session.
+// process is a command that runs in a session on a host.
 type process struct {
 	c       *conn
 	what    string // for errors, such as "containerd/detect"
@@ -36,13 +36,12 @@ type process struct {
 	stop   sync.Once
 }
 
-// access holds the rights of a command: whether it runs as root, the login user, and the password for sudo.
 type access struct {
 	root     bool
 	user     string
 	password secret.String
-	// ask returns a password that a person has typed; it is nil if no person can be asked. forget drops a wrong password, so that the next call of
-	// ask asks the person again.
+	// ask returns a password that a person typed. ask is nil if no person can be asked. forget drops a wrong password, so that the next call of ask asks
+	// the person again.
 	ask    func() (secret.String, error)
 	forget func()
 }
@@ -50,7 +49,7 @@ type access struct {
 // sudo reports whether the command needs sudo to run as root.
 func (a access) sudo() bool { return a.root && a.user != "root" }
 
-// spawn starts inner, a command line of package wire. It returns when the command runs with the required rights.
+// spawn starts inner, a command line from package wire. spawn returns when the command runs with the required rights.
 func (c *conn) spawn(ctx context.Context, what, inner string, as access, stdout io.Writer) (*process, error) {
 	s, free, err := c.session(ctx)
 	if err != nil {
@@ -82,7 +81,7 @@ func (c *conn) spawn(ctx context.Context, what, inner string, as access, stdout 
 	return p, nil
 }
 
-// start starts the command. The end of the command is awaited in the background.
+// start starts the command. A goroutine waits for the end of the command.
 func (p *process) start(line string) (err error) {
 	if p.stdin, err = p.session.StdinPipe(); err != nil {
 		return err
@@ -99,14 +98,14 @@ func (p *process) start(line string) (err error) {
 	return nil
 }
 
-// write sends the program to the command. It ignores errors, because the command then exits without success.
+// write sends the program to the command. write ignores errors, because the command exits with an error if the program is incomplete.
 func (p *process) write(program string) {
 	_, _ = io.WriteString(p.stdin, program)
 	close(p.wrote)
 }
 
-// abort ends the session immediately. The host detects the end of the standard input, and the watcher of wire.Run then ends the processes that still
-// run. abort doesn't wait, and can be called from any goroutine.
+// abort ends the session immediately. On the host, the watcher of wire.Run detects the end of the standard input and kills the remaining processes.
+// abort doesn't block, and can be called from any goroutine.
 func (p *process) abort() {
 	p.stop.Do(func() {
 		go func() { _ = p.session.Close() }() // may block on a dead network
@@ -128,7 +127,7 @@ func (p *process) wait(ctx context.Context) (int, error) {
 	return -1, p.c.explain(ctx, p.what, context.Cause(ctx))
 }
 
-// exit returns the exit code of a command that has ended. It is greater than 128 if a signal has ended the command.
+// exit returns the exit code of a command that has ended. The exit code is greater than 128 if a signal killed the command.
 func (p *process) exit(ctx context.Context) (int, error) {
 	if p.err == nil {
 		return 0, nil
@@ -139,7 +138,7 @@ func (p *process) exit(ctx context.Context) (int, error) {
 	return -1, p.c.explain(ctx, p.what, p.err)
 }
 
-// explain converts a failure of the transport to one of this package's errors.
+// explain wraps a failure of the transport in one of this package's errors.
 func (c *conn) explain(ctx context.Context, what string, err error) error {
 	refused, isRefused := errors.AsType[*ssh.OpenChannelError](err)
 	switch {
@@ -157,8 +156,7 @@ func (c *conn) explain(ctx context.Context, what string, err error) error {
 	return c.lost(what)
 }
 
-// settle waits briefly until a connection that has just failed is marked as ended. Otherwise a caller that dials again immediately could get the same
-// connection.
+// settle waits briefly until a failed connection is marked as ended. Otherwise an immediate Dial could return the same connection.
 func (c *conn) settle() {
 	select {
 	case <-c.done:
@@ -166,10 +164,10 @@ func (c *conn) settle() {
 	}
 }
 
-// errTooMuch means that a script has printed more than Options.MaxOutput.
+// errTooMuch means that the output of a script exceeded Options.MaxOutput.
 var errTooMuch = errors.New("too much output")
 
-// output is a writer that keeps the output of a script up to a limit. The output can be read while the script runs.
+// output is a writer that stores the output of a script, up to a limit. The stored output can be read while the script runs.
 type output struct {
 	mu   sync.Mutex
 	buf  bytes.Buffer
@@ -182,8 +180,8 @@ type output struct {
 	failed error // the error of the writer to
 }
 
-// Write keeps b, or writes it to another writer. If the limit is exceeded or the other writer fails, Write returns an error and calls full, which
-// ends the session.
+// Write stores b, or passes b to another writer. If the output exceeds the limit or the other writer fails, Write returns an error and calls full to
+// end the session.
 func (o *output) Write(b []byte) (int, error) {
 	if o.to != nil {
 		return o.pass(b)
@@ -200,7 +198,7 @@ func (o *output) Write(b []byte) (int, error) {
 	return o.buf.Write(b)
 }
 
-// pass writes b to the writer to. It is never called concurrently, and may take long, so o.mu isn't locked during the write.
+// pass writes b to the writer "to". pass doesn't lock o.mu during the write, because the write may take long. pass is never called concurrently.
 func (o *output) pass(b []byte) (int, error) {
 	if _, err := o.sent(); err != nil {
 		return 0, err
@@ -218,14 +216,14 @@ func (o *output) pass(b []byte) (int, error) {
 	return n, err
 }
 
-// sent returns how many bytes were written to the writer to, and the error that ended the writes.
+// sent returns how many bytes were passed to the writer "to", and the error of the last write.
 func (o *output) sent() (int64, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.passed, o.failed
 }
 
-// bytes returns a copy of the output so far, and whether the output has exceeded the limit.
+// bytes returns a copy of the output so far, and reports whether the output exceeded the limit.
 func (o *output) bytes() ([]byte, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -15,10 +15,10 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// maxJumps is the maximum number of jump hosts in a chain, because the configuration could contain a cycle.
+// maxJumps is the maximum length of a chain of jump hosts. The limit stops cycles in the configuration.
 const maxJumps = 8
 
-// endpoint is a Target whose empty fields are filled from the configuration and the defaults.
+// endpoint is a Target after the configuration and the defaults have filled the empty fields.
 type endpoint struct {
 	name string
 	host string
@@ -40,8 +40,8 @@ type endpoint struct {
 	configured map[string]string // the settings in use, by key
 }
 
-// origin returns a text that names those of the given keys whose values come from OpenSSH's configuration, for errors. It returns "" if no value
-// does.
+// origin returns a text for errors. origin lists the given keys whose values come from OpenSSH's configuration. origin returns "" if no value comes
+// from the configuration.
 func (e *endpoint) origin(keys ...string) string {
 	var parts []string
 	for _, key := range keys {
@@ -55,7 +55,8 @@ func (e *endpoint) origin(keys ...string) string {
 	return fmt.Sprintf(" (%s in %s)", strings.Join(parts, ", "), e.configFile)
 }
 
-// field returns the name of the setting to change: a field of layout.yaml, or the key in OpenSSH's configuration whose value is used instead.
+// field returns the name of the setting that an operator must change. This is a field of layout.yaml, or the key in OpenSSH's configuration if the
+// configuration sets the value.
 func (e *endpoint) field(own, key string) string {
 	if e.configured[key] == "" {
 		return own
@@ -63,10 +64,9 @@ func (e *endpoint) field(own, key string) string {
 	return fmt.Sprintf("%s in %s, or give %s", key, e.configFile, own)
 }
 
-// address returns the endpoint's host:port.
 func (e *endpoint) address() string { return net.JoinHostPort(e.host, strconv.Itoa(e.port)) }
 
-// key returns the key of the endpoint's connection. All users of the same route to the same host share the connection.
+// key returns the key of the endpoint's connection. Endpoints with equal hosts and routes have equal keys.
 func (e *endpoint) key() string {
 	parts := []string{e.user, e.address(), e.keyFile, e.password.Reveal(), strings.Join(e.knownHosts, ",")}
 	for _, j := range e.jumps {
@@ -75,14 +75,14 @@ func (e *endpoint) key() string {
 	return strings.Join(parts, "\x00")
 }
 
-// resolver resolves targets to endpoints. config is nil if there is no configuration file.
+// resolver resolves targets to endpoints. config is nil if no configuration file exists.
 type resolver struct {
 	o      Options
 	config *clientConfig
 	warn   func(string) // each text once
 }
 
-// newResolver reads the configuration of OpenSSH's client. A missing file is not an error.
+// newResolver reads the configuration of OpenSSH's client. A missing file isn't an error.
 func newResolver(o Options) (*resolver, error) {
 	r := &resolver{o: o, warn: once(o.Warn)}
 	if o.ConfigFile == "" {
@@ -99,7 +99,7 @@ func newResolver(o Options) (*resolver, error) {
 	return r, err
 }
 
-// once returns a function that passes a text to warn if it hasn't passed the same text before. The function can be called concurrently.
+// once returns a function that passes each text to warn only once. The function can be called concurrently.
 func once(warn func(string)) func(string) {
 	var said sync.Map
 	return func(text string) {
@@ -174,13 +174,13 @@ func (r *resolver) host(t Target) (*endpoint, error) {
 	return e, nil
 }
 
-// from records that a value from OpenSSH's configuration is used, and returns the value.
+// from records that a value comes from OpenSSH's configuration, and returns the value.
 func (e *endpoint) from(key, value string) string {
 	e.configured[key] = value
 	return value
 }
 
-// identities returns the key files in the configuration for a host.
+// identities returns the configured key files of a host.
 func (r *resolver) identities(host string, e *endpoint) []string {
 	var paths []string
 	for _, s := range r.config.all(host, "IdentityFile") {
@@ -191,7 +191,7 @@ func (r *resolver) identities(host string, e *endpoint) []string {
 	return paths
 }
 
-// knownHosts returns the known_hosts files for a target. Accepted keys are appended to the first file.
+// knownHosts returns the known_hosts files for a target. The client appends accepted keys to the first file.
 func (r *resolver) knownHosts(t Target, e *endpoint) []string {
 	if t.KnownHosts != "" {
 		return []string{r.path(t.KnownHosts, e)}
@@ -211,8 +211,8 @@ func (r *resolver) knownHosts(t Target, e *endpoint) []string {
 	return files
 }
 
-// policy returns the policy in the options or, if that is HostKeyAsk, the policy of StrictHostKeyChecking. It treats "no" as accept-new, because a
-// changed key is never accepted.
+// policy returns the policy in the options. If that policy is HostKeyAsk, policy returns the policy of StrictHostKeyChecking. policy treats "no" as
+// accept-new, because paictl never accepts a changed key.
 func (r *resolver) policy(host string) HostKeyPolicy {
 	if r.o.HostKeys != HostKeyAsk {
 		return r.o.HostKeys
@@ -226,7 +226,7 @@ func (r *resolver) policy(host string) HostKeyPolicy {
 	return HostKeyAsk
 }
 
-// path expands ~ and OpenSSH's tokens in the name of a file.
+// path expands ~ and OpenSSH's tokens in a file name.
 func (r *resolver) path(p string, e *endpoint) string {
 	if p == "~" || strings.HasPrefix(p, "~/") {
 		p = filepath.Join(r.o.Home, p[1:])
@@ -242,8 +242,8 @@ func (r *resolver) proxyJump(host string) string {
 	return ""
 }
 
-// chain resolves a list of jump hosts, the outermost first. Jump hosts without their own settings use the user, key and password of the target,
-// because a cluster usually has the same account everywhere.
+// chain resolves a list of jump hosts. The outermost jump host comes first. A jump host without its own settings uses the target's user, key and
+// password, because a cluster usually has the same account everywhere.
 func (r *resolver) chain(list string, t Target, depth int) ([]*endpoint, error) {
 	if strings.TrimSpace(list) == "" {
 		return nil, nil

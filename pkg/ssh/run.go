@@ -20,16 +20,15 @@ type host struct {
 	release func()
 }
 
-// Name returns the target's name.
 func (h *host) Name() string { return h.name }
 
-// Close releases the connection, which is closed when its last user releases it.
+// Close releases the connection. The connection is closed when the last user releases it.
 func (h *host) Close() error {
 	h.release()
 	return nil
 }
 
-// Run runs a script in a single round trip. If ctx ends or the script's timeout expires, Run returns the output so far, and the host ends the
+// Run runs a script in a single round trip. If ctx ends or the script's timeout expires, Run returns the output so far, and the host kills the
 // script's process group.
 func (h *host) Run(ctx context.Context, s Script) (Result, error) {
 	if err := h.check(s); err != nil {
@@ -49,8 +48,8 @@ func (h *host) Run(ctx context.Context, s Script) (Result, error) {
 	return r, err
 }
 
-// run sends the program and collects its output. All calls that may block run in another goroutine, so that run returns when ctx ends, even if the
-// network is dead.
+// run sends the program and collects the output. All blocking calls run in another goroutine, so that run returns when ctx ends, even if the network
+// is down.
 func (h *host) run(ctx context.Context, s Script, program string) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{ExitCode: -1}, h.conn.explain(ctx, s.Name, context.Cause(ctx))
@@ -81,7 +80,7 @@ func (h *host) run(ctx context.Context, s Script, program string) (Result, error
 	return h.result(ctx, s, code, stdout, p.stderr, err)
 }
 
-// result returns the result of a script that has ended. err is the error of the transport.
+// result returns the result of a finished script. err is the error of the transport.
 func (h *host) result(ctx context.Context, s Script, code int, stdout, stderr *output, err error) (Result, error) {
 	r := Result{ExitCode: code}
 	var tooMuchOut, tooMuchErr bool
@@ -99,7 +98,7 @@ func (h *host) result(ctx context.Context, s Script, code int, stdout, stderr *o
 	return r, err
 }
 
-// abandon waits for a process whose caller no longer waits for it, and aborts the process.
+// abandon waits until the process has started, and aborts the process. The caller of Run has already returned.
 func abandon(started <-chan *process, failed <-chan error) {
 	select {
 	case p := <-started:
@@ -108,7 +107,6 @@ func abandon(started <-chan *process, failed <-chan error) {
 	}
 }
 
-// check returns an error if a script must not be sent.
 func (h *host) check(s Script) error {
 	if err := h.client.o.Gate.Check(h.name, s); err != nil {
 		return err
@@ -119,7 +117,8 @@ func (h *host) check(s Script) error {
 	return nil
 }
 
-// access returns the login user, and the password for sudo or a function that asks a person for it. root means that the command runs as root.
+// access returns the login user, and the password for sudo or a function that asks a person for the password. root means that the command runs as
+// root.
 func (h *host) access(root bool) access {
 	as := access{root: root, user: h.e.user, password: h.e.sudo}
 	if h.client.o.Prompt != nil && !as.password.IsSet() {
@@ -130,12 +129,13 @@ func (h *host) access(root bool) access {
 	return as
 }
 
-// timeoutError returns the cause for a context that ends when a script's time limit expires.
+// timeoutError returns the cause of a context that ends at a script's time limit.
 func timeoutError(limit time.Duration) error {
 	return hint.Wrap(fmt.Errorf("%w after %s", ErrTimeout, limit), "look at the machine's load and disks, then run it again")
 }
 
-// onFull sets the function to call when the limit is exceeded or a write fails, and calls it immediately if that has already happened.
+// onFull sets the function that is called when the output exceeds the limit or a write fails. onFull calls the function immediately if that has
+// already happened.
 func (o *output) onFull(f func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

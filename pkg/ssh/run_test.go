@@ -20,7 +20,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// dial starts a server, and returns a host that is connected to it, the server, and the counter of the client.
+// dial starts a server. dial returns a connected host, the server, and the client's counter.
 func dial(t *testing.T, c sshtest.Config, edit ...func(*ssh.Options)) (ssh.Host, *sshtest.Server, *ssh.Counter) {
 	t.Helper()
 	s := sshtest.NewServer(t, c)

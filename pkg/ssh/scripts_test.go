@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/test/runnable"
 )
 
-// shells returns the commands of the shells in Debian, RHEL and Alpine.
+// shells returns the shell commands of Debian, RHEL and Alpine.
 func shells() map[string][]string {
 	return map[string][]string{"sh": {"sh"}, "dash": {"dash"}, "bash": {"bash", "--posix"}, "busybox": {"busybox", "sh"}}
 }

@@ -21,11 +21,11 @@ import (
 )
 
 const (
-	// writesInFlight is how many packets of 32 KiB are sent for a file without waiting for replies. With a delay of 100 ms, 16 MiB take 52 s if this
-	// number is 1, and 1.2 s if it is 64.
+	// writesInFlight is the maximum number of packets of 32 KiB that are sent without waiting for replies. At a latency of 100 ms, sending 16 MiB takes
+	// 52 s with one packet, and 1.2 s with 64 packets.
 	writesInFlight = 64
-	// resumeFrom is the minimum size of an unfinished file from which an upload resumes. resumeBack is how far before the end of the unfinished file
-	// the upload resumes, because packets arrive out of order and may have left holes near the end.
+	// resumeFrom is the minimum size of a partial file for resuming an upload. An upload resumes resumeBack bytes before the end of the partial file,
+	// because packets arrive out of order and may leave holes near the end.
 	resumeFrom = 8 << 20
 	resumeBack = 4 << 20
 )
@@ -94,13 +94,12 @@ func (u *upload) sendAll(ctx context.Context, files []pending, root string, mete
 }
 
 // cutOff reports whether an error of a transfer means that the connection was lost. The error may come from sftp, from the end of the stream, or from
-// the socket itself, depending on which of them detects the loss first.
+// the socket.
 func cutOff(err error) bool {
 	_, socket := errors.AsType[*net.OpError](err)
 	return socket || errors.Is(err, sftp.ErrSSHFxConnectionLost) || errors.Is(err, io.EOF)
 }
 
-// write sends a file to its temporary name.
 func (p pending) write(client *sftp.Client, root string, meter *meter) (err error) {
 	src, err := p.Open()
 	if err != nil {
@@ -133,7 +132,7 @@ func (p pending) write(client *sftp.Client, root string, meter *meter) (err erro
 	return nil
 }
 
-// resumeAt returns the offset at which the upload resumes, or 0 if the upload starts from the beginning.
+// resumeAt returns the offset from which the upload resumes. resumeAt returns 0 if the upload must start from the beginning.
 func (p pending) resumeAt() int64 {
 	if p.part < resumeFrom || p.part > p.Size {
 		return 0
@@ -141,7 +140,7 @@ func (p pending) resumeAt() int64 {
 	return p.part - resumeBack
 }
 
-// skip skips the first n bytes of r.
+// skip reads and drops the first n bytes of r.
 func skip(r io.Reader, n int64) error {
 	if n == 0 {
 		return nil
@@ -154,8 +153,8 @@ func skip(r io.Reader, n int64) error {
 	return err
 }
 
-// sftp opens an SFTP session for an operation. With sudo it starts the server by its path, because sudo can't start a subsystem. It does the same on
-// hosts without the subsystem.
+// sftp opens an SFTP session for an operation. sftp uses the server's SFTP subsystem if possible. With sudo, or if the host has no subsystem, sftp
+// starts the SFTP server by its path, because sudo can't start a subsystem.
 func (h *host) sftp(ctx context.Context, what string, as access) (*sftp.Client, func(), error) {
 	if !as.sudo() {
 		client, stop, err := h.subsystem(ctx, what)
@@ -190,7 +189,6 @@ func (h *host) sftp(ctx context.Context, what string, as access) (*sftp.Client, 
 	}, nil
 }
 
-// subsystem opens an SFTP session through the server's SFTP subsystem.
 func (h *host) subsystem(ctx context.Context, what string) (*sftp.Client, func(), error) {
 	s, free, err := h.conn.session(ctx)
 	if err != nil {
@@ -224,7 +222,7 @@ func sftpOptions() []sftp.ClientOption {
 	return []sftp.ClientOption{sftp.UseConcurrentWrites(true), sftp.MaxConcurrentRequestsPerFile(writesInFlight)}
 }
 
-// meter counts the bytes of all files in an upload and reports the sum, never concurrently.
+// meter sums the bytes of all files in an upload and reports the sum. meter is never called concurrently.
 type meter struct {
 	mu       sync.Mutex
 	sent     int64
@@ -259,8 +257,8 @@ func (m *meter) count() int64 {
 
 func (m *meter) reader(r io.Reader) io.Reader { return &meterReader{m: m, r: r} }
 
-// meterReader counts the bytes that are read from a reader. It hides the reader's other methods, so that the SFTP library doesn't try to determine
-// the size.
+// meterReader counts the bytes that are read from a reader. meterReader hides the reader's other methods, so that the SFTP library doesn't try to
+// determine the size.
 type meterReader struct {
 	m *meter
 	r io.Reader

@@ -14,12 +14,12 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/internal/wire"
 )
 
-// sudoPatience limits the wait for sudo's next output. It is longer than the delay of some seconds before PAM's errors. Without a limit, a prompt for
-// something other than a password would block forever.
+// sudoPatience limits the wait for the next output of sudo. The limit is longer than PAM's delay after a wrong password. Without a limit, a prompt
+// for a one-time code would block forever.
 const sudoPatience = 30 * time.Second
 
-// sudoFront is the writer for standard error until the command has started as root. Until then, the output comes from sudo; afterwards it comes from
-// the command.
+// sudoFront is the writer for standard error until the command runs as root. sudo writes the first part of the output, and the command writes the
+// second part.
 type sudoFront struct {
 	ready  []byte
 	prompt []byte
@@ -37,7 +37,7 @@ func newSudoFront(nonce string, next io.Writer) *sudoFront {
 	return &sudoFront{ready: []byte(wire.Ready(nonce) + "\n"), prompt: []byte(wire.Prompt(nonce)), next: next, changed: make(chan struct{}, 1)}
 }
 
-// Write evaluates sudo's output, and passes the output of the command on.
+// Write evaluates the output of sudo, and passes the output of the command to the next writer.
 func (f *sudoFront) Write(b []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -64,7 +64,7 @@ func (f *sudoFront) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// stdout returns the writer for standard output. It keeps the first bytes that are written before the command has started.
+// stdout returns the writer for standard output. The writer stores the first bytes that arrive before the command starts.
 func (f *sudoFront) stdout(next io.Writer) io.Writer { return &earlyOutput{f, next} }
 
 type earlyOutput struct {
@@ -95,15 +95,15 @@ func (f *sudoFront) state() (passed bool, prompts int) {
 	return f.passed, f.prompts
 }
 
-// words returns sudo's messages without paictl's prompt, on one line.
+// words returns sudo's messages on one line, without paictl's prompt.
 func (f *sudoFront) words() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return lastWords(strings.ReplaceAll(string(f.said), string(f.prompt), ""))
 }
 
-// shellWords returns the message of a login shell that rejected the command. It also reports whether sudo printed nothing, which means that sudo
-// never ran, because sudo never exits without a message.
+// shellWords returns the message of a login shell that rejected the command. The second result is true if sudo printed nothing. sudo never exits
+// without a message, so sudo didn't run.
 func (f *sudoFront) shellWords() (string, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -118,8 +118,8 @@ func lastWords(text string) string {
 	return strings.Join(lines, "; ")
 }
 
-// becomeRoot waits until the command runs as root, and replies to sudo's prompt once. The password is written only after sudo has asked for it, so
-// that a script can never read it.
+// becomeRoot waits until the command runs as root, and replies to sudo's prompt once. becomeRoot writes the password only after sudo's prompt, so
+// that a script can never read the password.
 func (p *process) becomeRoot(ctx context.Context, as access) error {
 	answered := 0
 	for {
@@ -153,10 +153,9 @@ func (p *process) becomeRoot(ctx context.Context, as access) error {
 	}
 }
 
-// sudoFields names the settings for the password in remedies.
+// sudoFields lists the settings of the password for remedies.
 const sudoFields = "ssh-password, or the sudo password if it differs"
 
-// answer writes the password to sudo's standard input.
 func (p *process) answer(as access) error {
 	password := as.password
 	if !password.IsSet() && as.ask != nil {
@@ -211,8 +210,8 @@ func (p *process) sudoEnded(ctx context.Context, as access) error {
 	return p.sudoError(as, fmt.Sprintf("it ended with exit code %d: %s", code, said), "run 'sudo true' on the machine to see why; if the user has no rights: "+sudoersLine(as.user, "ALL"))
 }
 
-// sudoersLine returns a command for root that allows a user to become root. The name of the file contains no dot and doesn't end in ~, because sudo
-// ignores such files in sudoers.d.
+// sudoersLine returns a command that allows a user to become root. Root must run the command. The name of the created file contains no dot and
+// doesn't end in ~, because sudo ignores such files in sudoers.d.
 func sudoersLine(user, what string) string {
 	file := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
@@ -223,7 +222,7 @@ func sudoersLine(user, what string) string {
 	return fmt.Sprintf("printf '%%s\\n' %s > /etc/sudoers.d/%s", wire.Quote(sudoersName(user)+" ALL=(ALL) "+what), file)
 }
 
-// sudoersName returns a user's name with a backslash before characters that have a special meaning in sudoers.
+// sudoersName returns a user's name with a backslash before each character that is special in sudoers.
 func sudoersName(user string) string {
 	var name strings.Builder
 	for i, r := range user {

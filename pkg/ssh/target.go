@@ -7,8 +7,8 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Target describes how to connect to a machine. Empty fields are filled from ~/.ssh/config, and then from the defaults: port 22, the operator's user
-// name, the agent and the default key files.
+// Target describes how to connect to a machine. Values in ~/.ssh/config fill empty fields, and defaults fill the remaining fields. The defaults are
+// port 22, the operator's user name, the agent and the default key files.
 type Target struct {
 	Name    string // in events and errors; the address if empty
 	Address string // IP address or host name
@@ -20,7 +20,7 @@ type Target struct {
 	KeyPassphrase secret.String
 	SudoPassword  secret.String
 
-	// JumpHosts is a comma-separated list of jump hosts in the form [user@]host[:port], the outermost first.
+	// JumpHosts is a comma-separated list of jump hosts in the form [user@]host[:port], with the outermost host first.
 	JumpHosts string
 	// KnownHosts is the path of a known_hosts file that is used instead of ~/.ssh/known_hosts.
 	KnownHosts string

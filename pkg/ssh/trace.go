@@ -11,7 +11,7 @@ import (
 // Op is the kind of an operation on a host.
 type Op string
 
-// The operations that are reported to a Tracer. The scripts of an upload are part of the upload and aren't reported separately.
+// These operations are reported to a Tracer. The scripts of an upload are part of the upload and aren't reported separately.
 const (
 	OpDial   Op = "dial"
 	OpRun    Op = "run"
@@ -20,7 +20,7 @@ const (
 	OpClosed Op = "closed" // the connection broke
 )
 
-// Event describes an operation that has ended. It contains no secrets, and therefore neither the body nor the output of a script.
+// Event describes an operation that has ended. An event contains no secrets. Therefore it doesn't contain the body or the output of a script.
 type Event struct {
 	Host       string
 	Op         Op
@@ -37,7 +37,7 @@ type Event struct {
 // Tracer receives every finished operation. Trace may be called concurrently.
 type Tracer interface{ Trace(Event) }
 
-// Tracers is a Tracer that passes each event to all of its elements.
+// Tracers is a Tracer that passes each event to all elements.
 type Tracers []Tracer
 
 // Trace passes e to all elements.
@@ -100,7 +100,7 @@ func (c *Counter) Reset() {
 	c.hosts = nil
 }
 
-// SlogTracer is a Tracer that logs events: successful operations at level debug, and failed operations as warnings.
+// SlogTracer is a Tracer that logs successful operations at level debug and failed operations as warnings.
 type SlogTracer struct{ Log *slog.Logger }
 
 // Trace writes e to the log.

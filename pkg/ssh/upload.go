@@ -28,23 +28,22 @@ var finishPart string
 
 var checkScript, finishScript = sumsPart + checkPart, sumsPart + finishPart
 
-// pending is a file that must be sent to the host.
 type pending struct {
 	File
 	temp string // its name beside the target until it is complete
 	part int64  // bytes of it that an earlier attempt has left
 }
 
-// Upload determines in one round trip which files differ on the host. If no file differs, it returns. Otherwise it sends the files over SFTP, and a
-// script verifies them and moves them to their paths. This takes three round trips, regardless of the number of files. If the upload of a large file
-// was interrupted, the next upload resumes it. The host stores the checksums of its files in /var/lib/paictl/sums.
+// Upload compares the files with the files on the host in one round trip. Upload sends files that differ over SFTP, and a script verifies and renames
+// the sent files. The whole upload takes three round trips, regardless of the number of files. If the upload of a large file was interrupted, the
+// next upload resumes the transfer. The host stores the checksums of its files in /var/lib/paictl/sums.
 func (h *host) Upload(ctx context.Context, files []File, progress func(sent, total int64)) (UploadResult, error) {
 	u := &upload{h: h, progress: progress}
 	err := u.traced(ctx, files, u.all)
 	return u.result, err
 }
 
-// Missing makes only the first round trip of Upload.
+// Missing compares the files in the same way as Upload, but sends no file.
 func (h *host) Missing(ctx context.Context, files []File) ([]Missing, error) {
 	u := &upload{h: h}
 	var out []Missing
@@ -58,7 +57,7 @@ func (h *host) Missing(ctx context.Context, files []File) ([]Missing, error) {
 	return out, err
 }
 
-// traced calls do when no other upload over this connection is writing the same files, and reports the operation to the tracer.
+// traced waits until no other upload over this connection is writing the same files. Then traced calls do and reports the operation to the tracer.
 func (u *upload) traced(ctx context.Context, files []File, do func(context.Context, []File) error) error {
 	h := u.h
 	if len(files) == 0 {
@@ -94,7 +93,7 @@ type upload struct {
 	scriptBytes, bytesIn int64
 }
 
-// all uploads files. If a resumed file has a wrong checksum, it is sent again from the beginning.
+// all uploads files. A resumed file with a wrong checksum is sent again from the beginning.
 func (u *upload) all(ctx context.Context, files []File) error {
 	todo, root, err := u.check(ctx, files)
 	if err != nil {
@@ -114,7 +113,7 @@ func (u *upload) all(ctx context.Context, files []File) error {
 	return u.all(ctx, again) // from the start: the unfinished files were removed
 }
 
-// check returns the files to send, and the prefix of all paths on the host, which is empty except in tests.
+// check returns the files that must be sent. root is the prefix of all paths on the host. root is empty except in tests.
 func (u *upload) check(ctx context.Context, files []File) (todo []pending, root string, err error) {
 	var manifest strings.Builder
 	for _, f := range files {
@@ -148,7 +147,7 @@ func (u *upload) check(ctx context.Context, files []File) (todo []pending, root 
 	return todo, root, nil
 }
 
-// finish verifies the sent files and moves them to their paths. It returns the files that must be sent again.
+// finish verifies the sent files and renames them. finish returns the files that must be sent again.
 func (u *upload) finish(ctx context.Context, sent []pending) (again []File, err error) {
 	var manifest strings.Builder
 	for _, f := range sent {
@@ -183,7 +182,8 @@ func (u *upload) finish(ctx context.Context, sent []pending) (again []File, err 
 	return again, errors.Join(bad...)
 }
 
-// corrupted returns an error that says whether the content was already wrong on this machine or was corrupted during the transfer.
+// corrupted returns the error of a wrong checksum. The error reports whether the content was already wrong on this machine or was corrupted during
+// the transfer.
 func (u *upload) corrupted(f File, got string) error {
 	sum, err := hashOf(f)
 	if err != nil {
@@ -197,7 +197,6 @@ func (u *upload) corrupted(f File, got string) error {
 		"upload %s to %s: corrupted in transit: got %s, want %s", f.Path, u.h.name, got, f.SHA256)
 }
 
-// run runs a script as root, and returns the lines of its output.
 func (u *upload) run(ctx context.Context, name, manifest, script string) ([]string, error) {
 	limit := u.h.client.o.ScriptTimeout
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, timeoutError(limit))
@@ -223,14 +222,13 @@ func (u *upload) confused(line string) error {
 		"upload to %s: the machine answered %q", u.h.name, line)
 }
 
-// tempName returns the name of the file in the target's folder that holds the unfinished content. The name depends only on the path and the content,
-// so that an upload can be resumed.
+// tempName returns the name of a temporary file in the target's folder. The name depends only on the path and the content, so that an upload can be
+// resumed.
 func tempName(f File) string {
 	sum := sha256.Sum256([]byte(f.Path + "\x00" + f.SHA256))
 	return ".paictl-" + hex.EncodeToString(sum[:10])
 }
 
-// hashOf returns the checksum of a file's content on this machine.
 func hashOf(f File) (string, error) {
 	r, err := f.Open()
 	if err != nil {
@@ -244,7 +242,7 @@ func hashOf(f File) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// checkFiles returns an error if a file can't be processed by the scripts.
+// checkFiles returns an error if the scripts can't process a file.
 func checkFiles(files []File) error {
 	seen := map[string]bool{}
 	for _, f := range files {
@@ -268,7 +266,7 @@ func checkFiles(files []File) error {
 
 func unprintable(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' }
 
-// claim waits until no other upload over this connection is writing to any of the paths, and reserves them.
+// claim reserves the paths of the files. claim waits until no other upload over this connection is writing to the paths.
 func (c *conn) claim(ctx context.Context, files []File) (free func(), err error) {
 	for {
 		c.mu.Lock()
@@ -292,7 +290,7 @@ func (c *conn) claim(ctx context.Context, files []File) (free func(), err error)
 	}
 }
 
-// overlap returns the channel of another upload that has reserved one of the paths, or nil.
+// overlap returns the channel of another upload that has reserved at least one path, or nil.
 func (c *conn) overlap(files []File) chan struct{} {
 	for _, f := range files {
 		if other, ok := c.claimed[f.Path]; ok {
@@ -314,5 +312,5 @@ func (c *conn) unclaim(files []File, mine chan struct{}) {
 // errStalled means that an upload made no progress for too long.
 var errStalled = fmt.Errorf("%w: no byte was taken for %s", ErrTimeout, stallLimit)
 
-// stallLimit is how long a host may accept no bytes of an upload. It doesn't limit the duration of the whole upload.
+// stallLimit is the maximum time without progress of an upload. stallLimit doesn't limit the duration of the whole upload.
 const stallLimit = 2 * time.Minute

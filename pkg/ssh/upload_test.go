@@ -27,7 +27,6 @@ func file(path, content string, mode uint32) ssh.File {
 	}
 }
 
-// noise returns n bytes that look random, but are the same in every call.
 func noise(n int) string {
 	b := make([]byte, n)
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(b)
@@ -251,7 +250,7 @@ func TestUploadsToTheSamePathWaitForEachOther(t *testing.T) {
 	assertNoRemains(t, root)
 }
 
-// assertNoRemains fails if an unfinished file exists.
+// assertNoRemains fails if a partial file exists.
 func assertNoRemains(t *testing.T, root string) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(root, func(path string, _ os.DirEntry, err error) error {
@@ -260,7 +259,7 @@ func assertNoRemains(t *testing.T, root string) {
 	}))
 }
 
-// A caller that transfers a file in another way writes into the folder that Upload would use, and can resume from the partial content of an upload.
+// A caller of Missing transfers files without Upload. The caller writes to the folder that Upload would use, and can resume a partial upload.
 func TestMissingFilesAreThoseThatUploadWouldSend(t *testing.T) {
 	root := t.TempDir()
 	h, _, counter := dial(t, sshtest.Config{Name: "node1", Handler: sshtest.Shell{Root: root}})

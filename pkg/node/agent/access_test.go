@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/httpserver/access"
 )
 
-// The metrics contain the names of pods, so reading them needs a password.
+// The metrics contain the names of pods, so they require a password.
 func TestMetricsWantThePassword(t *testing.T) {
 	m := newMachine(t)
 	password := filepath.Join(t.TempDir(), "password")

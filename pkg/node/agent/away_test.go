@@ -20,14 +20,14 @@ import (
 	"github.com/openpai/paictl/test/runnable"
 )
 
-// When a machine starts while the API server is unavailable, its pods continue to run, and their GPUs may break.
+// If a machine starts while the API server is unavailable, the machine's pods continue to run, and their GPUs may fail.
 func TestContainersAreToldOfTheirGPUsThoughNoAPIServerAnswers(t *testing.T) {
 	t.Parallel()
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://127.0.0.1:1"})
 	require.NoError(t, err)
 	kubelet, err := os.MkdirTemp("", "pai-agent-") //nolint:usetesting // the path of a socket can't be long
 	require.NoError(t, err)
-	// The agent's servers may write their last files while the folder is removed.
+	// The agent's servers may still write files while the folder is removed.
 	t.Cleanup(func() {
 		assert.Eventually(t, func() bool { return os.RemoveAll(kubelet) == nil }, 10*time.Second, 50*time.Millisecond)
 	})

@@ -11,32 +11,31 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// device is a GPU, or a part of a GPU, in the form that the agent publishes.
+// device is a GPU, or a part of a GPU, that the agent publishes.
 type device struct {
 	gpu.GPU
 	reason string // why it is sick, "" if it isn't
 	since  time.Time
-	// ignored is a fault of the device that a request told the agent to ignore, so that the device isn't sick.
+	// ignored is a fault that the agent ignores because of a request. An ignored fault doesn't make the device sick.
 	ignored string
 	xid     int // the last error of its driver
 	sticky  int // the last error that only a reset or a restart clears
 	xids    []gpu.Event
-	// leaked means that memory of the GPU is in use although no process uses the GPU.
+	// leaked means that GPU memory is in use although no process uses the GPU.
 	leaked bool
-	// missing means that the GPU is configured, but was never found on the machine.
+	// missing means that the GPU is configured but was never found on the machine.
 	missing bool
-	// forPods means that the device is for ordinary pods, not for jobs.
+	// forPods means that ordinary pods use the device, and jobs don't.
 	forPods bool
-	// card is the number of the device's GPU. It equals Index if each GPU is one part.
+	// card is the number of the device's GPU. card equals Index if GPUs aren't split.
 	card int32
-	// instance is the instance that this device represents, if the hardware splits the GPU. It is nil for a whole GPU, and for a GPU whose split
-	// isn't the configured one.
+	// instance is the instance that this device represents. instance is nil for a whole GPU, and for a GPU whose split differs from the configured
+	// split.
 	instance *gpu.Instance
-	// unlike describes how the GPU is split if this isn't the configured split. Otherwise, it is "".
+	// unlike describes the current split if it differs from the configured split. Otherwise, unlike is "".
 	unlike string
 }
 
-// memoryFailed reports whether the GPU's memory had uncorrectable errors.
 func (d *device) memoryFailed() bool {
 	if d.Values[gpu.DoubleBitVolatile] > 0 {
 		return true
@@ -48,8 +47,8 @@ func (d *device) memoryFailed() bool {
 	return false
 }
 
-// devices returns the devices that the machine offers, sorted by number. These are its GPUs, or the parts of each GPU, including lost GPUs. The agent
-// closes more when a device changes or is added.
+// devices returns the machine's GPUs or their parts, sorted by number. The result includes lost GPUs. The agent closes more when a device changes or
+// is added.
 func (m *monitor) devices() (out []device, more <-chan struct{}) {
 	cards, more := m.cards()
 	if m.parts < 2 && m.mig == "" {
@@ -77,7 +76,7 @@ func (d *device) instances() []gpu.Instance {
 	return d.MIG.Instances
 }
 
-// uuid returns the UUID of the device's instance, or the UUID of the GPU if the device isn't an instance.
+// uuid returns the UUID of the device's instance. If the device isn't an instance, uuid returns the UUID of the GPU.
 func (d *device) uuid() string {
 	if d.instance != nil {
 		return d.instance.UUID
@@ -85,7 +84,7 @@ func (d *device) uuid() string {
 	return d.UUID
 }
 
-// cards returns the GPUs of the machine sorted by number, including lost GPUs.
+// cards returns the machine's GPUs, sorted by number. The result includes lost GPUs.
 func (m *monitor) cards() (out []device, more <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -106,8 +105,8 @@ func (m *monitor) cards() (out []device, more <-chan struct{}) {
 	return out, m.changed
 }
 
-// missing returns GPUs that are configured but don't exist. They are published as sick, because otherwise the scheduler would allocate them to jobs.
-// The caller holds the lock.
+// missing returns GPUs that are configured but don't exist. The agent publishes these GPUs as sick, so that the scheduler doesn't allocate missing
+// GPUs to jobs. The caller holds the lock.
 func (m *monitor) missing() (out []device) {
 	why := fmt.Sprintf("the machine has %d GPUs, but its SKU in layout.yaml says %d", len(m.slots), m.wanted)
 	if !m.seen {
@@ -128,7 +127,6 @@ func (m *monitor) missing() (out []device) {
 	return out
 }
 
-// device returns the device with a published name.
 func (m *monitor) device(name string) (device, bool) {
 	all, _ := m.devices()
 	for _, d := range all {
@@ -139,7 +137,6 @@ func (m *monitor) device(name string) (device, bool) {
 	return device{}, false
 }
 
-// cardOf returns the GPU of the machine with a number.
 func (m *monitor) cardOf(index int32) (device, bool) {
 	all, _ := m.cards()
 	i := slices.IndexFunc(all, func(d device) bool { return d.Index == index })

@@ -23,27 +23,26 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// kind is the vendor and class of the agent's devices in the Container Device Interface.
+// kind is the vendor and the class of the agent's devices in the Container Device Interface.
 const kind = claim.Driver + "/gpu"
 
-// Driver allocates the GPUs of its machine to pods, as requested by the pods' claims. The kubelet calls it for one claim at a time, which
-// kubeletplugin ensures.
+// Driver allocates the machine's GPUs to pods, as the pods' claims request. kubeletplugin ensures that the kubelet calls it for one claim at a time.
 type Driver struct {
 	node    string
 	gpus    *monitor
 	records *records
 	// processes checks which pods still run.
 	processes *processes
-	// vendor provides the edits that containers with real GPUs need.
+	// vendor provides the edits for containers with real GPUs.
 	vendor vendor
-	// specs writes files for the container runtime to the folder cdi. writing guards these files, because there must be no file for a claim that has
-	// ended.
+	// specs writes files for the container runtime to the folder cdi. writing guards these files, because no file may exist for a claim that has ended.
 	specs   *cdi.Cache
 	cdi     string
 	writing sync.Mutex
-	// notices is the folder with the files that report GPU health to containers. It contains a folder for each claim.
+	// notices is the folder with the files that report GPU health to containers. notices contains a folder for each claim.
 	notices string
-	// noticing guards the files in notices, so that the latest notice is written last, and that no notice is written for a claim that has ended.
+	// noticing guards the files in notices. noticing ensures that the latest notice is written last, and that no notice is written for a claim that has
+	// ended.
 	noticing sync.Mutex
 	next     *nextBoot
 	ledger   *ledger
@@ -55,16 +54,15 @@ type Driver struct {
 
 var _ kubeletplugin.DRAPlugin = (*Driver)(nil)
 
-// folders holds the paths of the driver's folders and files.
 type folders struct {
-	// records and orderFile survive a restart of the machine. cdi and notices don't. cgroups is the folder of the machine's control groups.
+	// records and orderFile survive a restart of the machine, and cdi and notices don't. cgroups is the folder of the machine's control groups.
 	records, orderFile, cdi, notices, cgroups string
-	// root is the folder with the machine's files, or "" if the machine's GPUs aren't real NVIDIA GPUs.
+	// root is the folder with the machine's files. root is "" on a machine without real NVIDIA GPUs.
 	root string
 }
 
-// newDriver returns the driver of a node. It writes the container runtime's files for all allocated devices again, because a restart of the machine
-// removes them.
+// newDriver returns the driver of a node. newDriver writes the container runtime's files for all allocated devices again, because a restart of the
+// machine removes these files.
 func newDriver(ctx context.Context, node string, gpus *monitor, v vendor, f folders, log *slog.Logger, fatal func(error)) (*Driver, error) {
 	d := &Driver{node: node, gpus: gpus, vendor: v, cdi: f.cdi, notices: f.notices, processes: &processes{f.cgroups}, next: &nextBoot{root: f.root}, log: log, fatal: fatal,
 		host: host{proc: "/proc", signal: syscall.Kill, since: gpus.now()}}
@@ -94,8 +92,8 @@ func newDriver(ctx context.Context, node string, gpus *monitor, v vendor, f fold
 	return d, nil
 }
 
-// PrepareResourceClaims allocates the devices of claims. It rejects a claim if its devices aren't free, don't exist, or don't match the request,
-// because neither the API server nor the kubelet checks this.
+// PrepareResourceClaims allocates the devices of claims. PrepareResourceClaims rejects a claim whose devices are missing, in use, or different from
+// the request, because neither the API server nor the kubelet checks the devices.
 func (d *Driver) PrepareResourceClaims(ctx context.Context, claims []*resourceapi.ResourceClaim) (map[types.UID]kubeletplugin.PrepareResult, error) {
 	out := make(map[types.UID]kubeletplugin.PrepareResult, len(claims))
 	for _, c := range claims {
@@ -117,13 +115,13 @@ func (d *Driver) prepare(ctx context.Context, c *resourceapi.ResourceClaim) ([]k
 	known := d.records.of[c.UID]
 	switch {
 	case known == nil:
-		// Record the devices before allocating them, so that they aren't allocated to another claim if the agent is killed in between.
+		// Record the devices before the allocation. If the agent is killed in between, the devices must not be allocated to another claim.
 		err = d.records.add(want)
 	case !slices.Equal(known.Devices, want.Devices):
 		err = fmt.Errorf("it was allocated %v on this machine, but now names %v", names(known), names(want))
 	}
 	if known != nil && err == nil {
-		// The record already contains Since, but a different pod may use the claim now.
+		// The existing record contains Since, but a different pod may use the claim now.
 		next := *known
 		next.Pods, next.PodNames = slices.Clone(known.Pods), slices.Clone(known.PodNames)
 		for i, uid := range want.Pods {
@@ -154,7 +152,7 @@ func (d *Driver) prepare(ctx context.Context, c *resourceapi.ResourceClaim) ([]k
 	return devices, nil
 }
 
-// read returns the devices of this machine that a claim names. It returns an error if the claim may not have them.
+// read returns the devices of this machine in a claim. read returns an error if the claim may not use the devices.
 func (d *Driver) read(c *resourceapi.ResourceClaim) (*record, error) {
 	out := &record{UID: c.UID, Namespace: c.Namespace, Name: c.Name, Since: d.gpus.now().UTC(), Parts: d.gpus.parts, MIG: d.gpus.mig}
 	for _, r := range c.Status.ReservedFor {
@@ -207,15 +205,14 @@ func (d *Driver) read(c *resourceapi.ResourceClaim) (*record, error) {
 	return out, nil
 }
 
-// request is one of the requests in a claim.
 type request struct {
 	class string
-	// exact means that the request is for count devices. Otherwise, it is for all devices.
+	// exact means that the request is for count devices. Otherwise, the request is for all devices.
 	exact bool
 	count int64
 }
 
-// askedOf returns the requests of a claim by name. An allocated device contains this name in its field Request. The scheduler doesn't use
+// askedOf returns the requests of a claim by name. The field Request of an allocated device contains this name. The scheduler doesn't use
 // alternatives of claim.Class.
 func askedOf(c *resourceapi.ResourceClaim) map[string]request {
 	out := map[string]request{}
@@ -240,8 +237,8 @@ func names(r *record) []string {
 	return out
 }
 
-// UnprepareResourceClaims releases the devices of claims. The kubelet calls it when no container of their pods runs. For a force-deleted pod, the
-// kubelet calls it even if containers still run. In that case, the kubelet gets an error and retries later.
+// UnprepareResourceClaims releases the devices of claims. The kubelet usually calls it when no container of the pods runs. For a force-deleted pod,
+// containers may still run. The kubelet then receives an error and retries later.
 func (d *Driver) UnprepareResourceClaims(ctx context.Context, claims []kubeletplugin.NamespacedObject) (map[types.UID]error, error) {
 	out := make(map[types.UID]error, len(claims))
 	for _, c := range claims {
@@ -265,7 +262,7 @@ func (d *Driver) UnprepareResourceClaims(ctx context.Context, claims []kubeletpl
 	return out, nil
 }
 
-// remove removes the record of a claim and the container runtime's file for the claim.
+// remove removes the record of a claim and the container runtime's file of the claim.
 func (d *Driver) remove(uid types.UID) error {
 	d.writing.Lock()
 	defer d.writing.Unlock()
@@ -275,11 +272,11 @@ func (d *Driver) remove(uid types.UID) error {
 	return d.records.remove(uid)
 }
 
-// HandleError logs an error that occurs outside of calls, and stops the agent if the error is permanent.
+// HandleError logs an error that occurs outside of calls. HandleError stops the agent if the error is permanent.
 func (d *Driver) HandleError(ctx context.Context, err error, msg string) {
 	var dropped *resourceslice.DroppedFieldsError
 	if errors.As(err, &dropped) {
-		// Before Kubernetes 1.36, sick GPUs have no taint in this case, and pods that get a sick GPU aren't rejected.
+		// Before Kubernetes 1.36, sick GPUs then have no taint, and pods with a sick GPU aren't rejected.
 		d.log.InfoContext(ctx, "the API server stores only some of the GPUs' attributes", "missing features", dropped.DisabledFeatures())
 		return
 	}
@@ -290,7 +287,7 @@ func (d *Driver) HandleError(ctx context.Context, err error, msg string) {
 	d.fatal(fmt.Errorf("%s: %w", msg, err))
 }
 
-// pick sets the instance of g if the record's devices are instances. It returns an error if the split of the GPU has changed since the record was
+// pick sets the instance of g if the record's devices are instances. pick returns an error if the GPU's split has changed since the record was
 // written.
 func (r *record) pick(g *device, name string) error {
 	switch {
@@ -305,10 +302,10 @@ func (r *record) pick(g *device, name string) error {
 	return nil
 }
 
-// perSlice is how many devices a ResourceSlice contains. Kubernetes allows 128 devices, or 64 if a device has taints.
+// perSlice is the number of devices in a ResourceSlice. Kubernetes allows 128 devices, or 64 devices with taints.
 const perSlice = 64
 
-// resources returns the devices of the machine in the form that Kubernetes expects.
+// resources returns the machine's devices in the form that Kubernetes requires.
 func (d *Driver) resources() resourceslice.DriverResources {
 	gpus, _ := d.gpus.devices()
 	driver, cuda := d.gpus.versions()
@@ -325,15 +322,14 @@ func (d *Driver) resources() resourceslice.DriverResources {
 	return resourceslice.DriverResources{Pools: map[string]resourceslice.Pool{d.node: pool}}
 }
 
-// publish converts a GPU, or a part of a GPU, to the form that Kubernetes expects. It omits unknown values.
+// publish converts a GPU, or a part of a GPU, to the form that Kubernetes requires. publish leaves out unknown values.
 func publish(g *device, driver, cuda string, parts int32, mig string) resourceapi.Device {
 	index, uuid := int64(g.Index), g.uuid()
 	out := resourceapi.Device{Name: claim.DeviceName(g.Index), Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
 		"index": {IntValue: &index}, "uuid": {StringValue: &uuid}, "simulated": {BoolValue: &g.Simulated}, claim.ForPods: {BoolValue: &g.forPods},
 	}}
 	if g.reason != "" {
-		// The effect isn't NoExecute, because a job with the GPU detects the fault itself. An API server that doesn't support taints drops this
-		// taint.
+		// The effect isn't NoExecute, because a job detects the fault of its GPU. API servers without support for device taints drop the taint.
 		out.Taints = []resourceapi.DeviceTaint{{Key: claim.Unhealthy, Effect: resourceapi.DeviceTaintEffectNoSchedule}}
 	}
 	for name, text := range map[resourceapi.QualifiedName]string{"model": g.Model, "resource.kubernetes.io/pciBusID": g.Bus} {
@@ -341,7 +337,7 @@ func publish(g *device, driver, cuda string, parts int32, mig string) resourceap
 			out.Attributes[name] = resourceapi.DeviceAttribute{StringValue: &text}
 		}
 	}
-	// Kubernetes requires three numbers without leading zeros, but some driver versions have leading zeros.
+	// Kubernetes requires three numbers without leading zeros. Some driver versions contain leading zeros.
 	for name, text := range map[resourceapi.QualifiedName]string{"driverVersion": driver, "cudaVersion": cuda} {
 		if v, err := semver.NewVersion(text); err == nil {
 			text := v.String()

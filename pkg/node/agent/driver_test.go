@@ -26,7 +26,7 @@ import (
 	"github.com/openpai/paictl/test/runnable"
 )
 
-// machine is a machine with eight simulated GPUs. It contains the folders, which exist longer than the agent, and the agent's driver.
+// machine simulates a machine with eight GPUs. machine contains the agent's driver and the folders that survive a restart of the agent.
 type machine struct {
 	t *testing.T
 	folders
@@ -54,7 +54,6 @@ func (m *machine) open(gpus int) (*Driver, error) {
 	return newDriver(m.t.Context(), "n1", watched, simulated{vendor: nvidia{}}, m.folders, slog.New(slog.DiscardHandler), func(err error) { m.t.Error(err) })
 }
 
-// reportOf returns the report of a machine that has the given number of working GPUs.
 func reportOf(gpus int) *gpu.Report {
 	out := &gpu.Report{Driver: "550.54.15", CUDA: "12.4"}
 	for i := range int32(gpus) {
@@ -68,7 +67,6 @@ func reportOf(gpus int) *gpu.Report {
 
 func busOf(index int32) string { return fmt.Sprintf("0000:%02x:00.0", index+1) }
 
-// claimOf returns a claim to which devices of the node n1 were allocated.
 func claimOf(uid string, devices ...string) *resourceapi.ResourceClaim {
 	c := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "jobs", Name: "claim-" + uid, UID: types.UID(uid)}}
 	c.Spec.Devices.Requests = []resourceapi.DeviceRequest{{Name: "gpus", Exactly: &resourceapi.ExactDeviceRequest{
@@ -83,7 +81,7 @@ func claimOf(uid string, devices ...string) *resourceapi.ResourceClaim {
 	return c
 }
 
-// prepare allocates the devices of a claim, and returns the device IDs for its container.
+// prepare allocates the devices of a claim, and returns the device IDs for the claim's container.
 func (m *machine) prepare(c *resourceapi.ResourceClaim) (ids []string, err error) {
 	m.t.Helper()
 	out, err := m.PrepareResourceClaims(m.t.Context(), []*resourceapi.ResourceClaim{c})
@@ -105,7 +103,7 @@ func (m *machine) end(uid string) {
 	require.NoError(m.t, out[types.UID(uid)])
 }
 
-// files returns the device files of a container, as determined by the container runtime's own library.
+// files returns the device files of a container. files uses the container runtime's own library.
 func (m *machine) files(ids []string) []string {
 	m.t.Helper()
 	cache, err := cdi.NewCache(cdi.WithSpecDirs(m.folders.cdi), cdi.WithAutoRefresh(false))
@@ -138,7 +136,7 @@ func TestAContainerHasTheGPUsOfItsClaim(t *testing.T) {
 	assert.Equal(t, a, again)
 }
 
-// The API server, kube-scheduler and the kubelet accept these claims, so the driver has to reject them.
+// The API server, kube-scheduler and the kubelet accept these claims, so the driver must reject them.
 func TestAClaimThatMayNotHaveItsDevicesIsRefused(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -205,7 +203,6 @@ func TestAClaimThatNamesOtherDevicesThanBeforeIsRefused(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// The agent ignores the devices of other drivers.
 func TestDevicesOfOtherDriversAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -224,7 +221,7 @@ func TestTheAgentKnowsAfterItsStartWhatItHandedOut(t *testing.T) {
 	ids, err := m.prepare(claimOf("a", "gpu-3"))
 	require.NoError(t, err)
 
-	// When the machine starts again, the container runtime's folder no longer exists, but the kubelet's folder still does.
+	// A restart of the machine removes the container runtime's folder, but not the kubelet's folder.
 	require.NoError(t, os.RemoveAll(m.folders.cdi))
 	m.restart(8)
 	assert.Equal(t, []string{"/dev/nvidia3"}, m.files(ids), "its containers can be started again")
@@ -254,7 +251,7 @@ func TestNoticesGoWithTheirClaims(t *testing.T) {
 	assert.NoDirExists(t, m.noticeFolder("a"))
 }
 
-// If a GPU no longer exists, only the claim of this GPU fails.
+// If a GPU no longer exists, only the claim with this GPU fails.
 func TestAGPUIsGoneAfterTheStart(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -270,7 +267,7 @@ func TestAGPUIsGoneAfterTheStart(t *testing.T) {
 	require.ErrorContains(t, err, "this machine has no gpu-7")
 }
 
-// The agent is killed between two of its writes.
+// The agent is killed between two writes.
 func TestWritesThatWereInterrupted(t *testing.T) {
 	t.Parallel()
 	t.Run("noted, not handed out", func(t *testing.T) {
@@ -310,7 +307,7 @@ func TestWritesThatWereInterrupted(t *testing.T) {
 	})
 }
 
-// A record that can't be read may be about GPUs that a container has, so no device is allocated.
+// An unreadable record may contain GPUs that a container uses, so no device may be allocated.
 func TestARecordThatCantBeRead(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -382,7 +379,7 @@ func TestContainersWithRealGPUsGetWhatTheToolkitSays(t *testing.T) {
 	require.ErrorContains(t, err, "this machine has no gpu-2", "the configuration alone has it")
 	assert.Len(t, d.resources().Pools["n1"].Slices[0].Devices, 2)
 
-	// After a change of the driver, the container runtime's files are written again.
+	// When the driver changes, the container runtime's files are rewritten.
 	say("580")
 	go d.followDriver(t.Context())
 	report.Driver = "580.65.06"
@@ -393,7 +390,7 @@ func TestContainersWithRealGPUsGetWhatTheToolkitSays(t *testing.T) {
 	}, 10*time.Second, 20*time.Millisecond)
 }
 
-// podsClaimOf returns a claim of an ordinary pod to which devices of the node n1 were allocated, one for each container.
+// podsClaimOf returns a claim of an ordinary pod with allocated devices of the node n1. Each container has one device.
 func podsClaimOf(uid string, devices ...string) *resourceapi.ResourceClaim {
 	c := claimOf(uid, devices...)
 	c.Spec.Devices.Requests = nil
@@ -447,7 +444,7 @@ func TestOrdinaryPodsGetTheGPUsThatTheLayoutGivesThem(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, out["c"].Err)
 
-	// The layout changes while the pod runs, and the pod's container can still be restarted.
+	// The layout changes while the pod runs. The pod's container can still be restarted.
 	m.gpus.forPods = nil
 	out, err = m.PrepareResourceClaims(t.Context(), []*resourceapi.ResourceClaim{choice})
 	require.NoError(t, err)

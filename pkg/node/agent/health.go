@@ -10,7 +10,7 @@ import (
 
 // This file determines the faults of GPUs, and handles requests to ignore faults.
 
-// mostXIDs is the number of errors of a GPU that are kept, because a failing GPU may report thousands of errors.
+// mostXIDs is the maximum number of stored errors of a GPU, because a failing GPU may report thousands of errors.
 const mostXIDs = 32
 
 func (m *monitor) event(e gpu.Event) {
@@ -36,7 +36,8 @@ func (m *monitor) event(e gpu.Event) {
 	}
 }
 
-// silentFor is how long the state of GPUs may be unknown before they count as sick. It gives the program that reads the GPUs time to restart.
+// silentFor is how long the state of GPUs may be unknown before the GPUs count as sick. During this time, the program that reads the GPUs can
+// restart.
 const silentFor = 15 * time.Second
 
 // tick checks for changes of health that depend only on the time.
@@ -46,7 +47,7 @@ func (m *monitor) tick() {
 	m.judge()
 }
 
-// unseen records that the state of the GPUs is currently unknown, and the reason.
+// unseen records that the state of the GPUs is unknown, and the reason.
 func (m *monitor) unseen(why error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -58,7 +59,7 @@ func (m *monitor) unseen(why error) {
 	m.judge()
 }
 
-// judge determines which GPUs are sick, and closes m.changed if the result has changed. The caller holds the lock.
+// judge determines which GPUs are sick. judge closes m.changed if the result has changed. The caller holds the lock.
 func (m *monitor) judge() {
 	changed := m.news
 	m.news = false
@@ -90,14 +91,14 @@ func (m *monitor) judge() {
 	}
 }
 
-// Faults of a GPU with uncorrectable errors. The number of such errors may still grow.
+// These are faults of a GPU with uncorrectable errors. The texts leave out the number of errors, because the number may grow.
 const (
 	memoryFailed = "its memory has uncorrectable errors; reset it, or restart the machine"
 	othersFailed = "it had uncorrectable errors (RAS); reset it, or restart the machine"
 )
 
-// sickness returns the worst fault of a GPU that isn't ignored, and the time when this fault began. It returns "" if the GPU has no fault, or if the
-// only fault is ignored.
+// sickness returns the worst fault of a GPU that isn't ignored, and the time when this fault began. sickness returns "" if the GPU has no fault or
+// its only fault is ignored.
 func (m *monitor) sickness(s *slot) (string, time.Time) {
 	since := s.since
 	if s.reason == "" {
@@ -120,7 +121,7 @@ func (m *monitor) sickness(s *slot) (string, time.Time) {
 	return "", time.Time{}
 }
 
-// reasons returns all faults of a GPU, the worst first.
+// reasons returns all faults of a GPU. The worst fault comes first.
 func (m *monitor) reasons(s *slot) (out []string) {
 	if s.XID != 0 {
 		out = append(out, gpu.FindXID(s.XID).String())
@@ -151,13 +152,13 @@ func (m *monitor) reasons(s *slot) (out []string) {
 	return out
 }
 
-// failures returns the number of uncorrectable errors of a GPU, in its memory and in its other parts.
+// failures returns the number of uncorrectable errors of a GPU, in the memory and in other parts.
 func failures(s *slot) float64 {
 	return s.gpu.Values[gpu.DoubleBitVolatile] + s.gpu.Values[gpu.OtherUncorrectable]
 }
 
-// ignore makes a GPU available despite its current fault, until the GPU has another fault. If wrong isn't empty, it must be equal to the current
-// fault, because a request may arrive late.
+// ignore makes a GPU available despite its current fault. Another fault makes the GPU unavailable again. If wrong isn't empty, it must be equal to
+// the current fault, because a request may arrive late.
 func (m *monitor) ignore(index int32, wrong string) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -182,7 +183,7 @@ func (m *monitor) ignore(index int32, wrong string) (string, error) {
 	return "it gets jobs again, although: " + s.Ignored, nil
 }
 
-// heed makes the agent consider a fault again that ignore made it ignore.
+// heed cancels ignore for a GPU.
 func (m *monitor) heed(index int32) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -198,7 +199,7 @@ func (m *monitor) heed(index int32) (string, error) {
 	return "it gets no more jobs: " + was, nil
 }
 
-// wasReset records that a GPU was reset, and clears the errors that a reset ends. The next report shows the remaining faults.
+// wasReset records a reset of a GPU and clears the errors that a reset removes. The next report contains the remaining faults.
 func (m *monitor) wasReset(index int32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -214,8 +215,8 @@ func (m *monitor) wasReset(index int32) {
 	m.store(before)
 }
 
-// left returns a fault that a reset hasn't cleared, or "". It leaves out that the GPU isn't split as configured, because a reset removes the
-// instances of a GPU, and the agent creates them again later.
+// left returns a fault that a reset hasn't cleared, or "". left ignores a wrong split, because a reset removes the instances of a GPU and the agent
+// creates the instances again later.
 func (m *monitor) left(index int32) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -231,7 +232,7 @@ func (m *monitor) left(index int32) string {
 	return ""
 }
 
-// slotOf returns the slot of the GPU with a number, or nil. The caller holds the lock.
+// slotOf returns the slot of the GPU with the given number, or nil. The caller holds the lock.
 func (m *monitor) slotOf(index int32) *slot {
 	for _, s := range m.slots {
 		if s.Index == index {

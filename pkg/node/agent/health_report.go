@@ -23,20 +23,18 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// This file reports GPU health to containers that have GPUs, to the kubelet, which writes it into the status of pods, and on the Node, where the
-// scheduler reads it.
+// This file reports GPU health to containers with GPUs, to the kubelet, and on the Node. The kubelet writes the health to the status of pods, and the
+// scheduler reads the Node.
 
-// noticeFolder returns the folder that contains the notice for the containers of a claim.
 func (d *Driver) noticeFolder(uid types.UID) string { return filepath.Join(d.notices, string(uid)) }
 
-// forget removes the notice for the containers of a claim.
 func (d *Driver) forget(uid types.UID) error {
 	d.noticing.Lock()
 	defer d.noticing.Unlock()
 	return os.RemoveAll(d.noticeFolder(uid))
 }
 
-// notify writes the health of a claim's GPUs to the notice of the claim, unless the claim has ended.
+// notify writes the health of a claim's GPUs to the claim's notice, unless the claim has ended.
 func (d *Driver) notify(r *record) error {
 	d.noticing.Lock()
 	defer d.noticing.Unlock()
@@ -44,7 +42,7 @@ func (d *Driver) notify(r *record) error {
 		return nil
 	}
 	folder := d.noticeFolder(r.UID)
-	// The mode is 0755 because programs in containers run as any user. Only the containers of this claim get the folder.
+	// The mode is 0755 because programs in containers run as any user. Only the containers of this claim contain the folder.
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
@@ -68,7 +66,6 @@ func (d *Driver) notify(r *record) error {
 	return notice.Write(folder, told)
 }
 
-// notifyAll writes the notices of all claims.
 func (d *Driver) notifyAll(ctx context.Context) {
 	for _, r := range d.records.all() {
 		if err := d.notify(r); err != nil {
@@ -77,7 +74,6 @@ func (d *Driver) notifyAll(ctx context.Context) {
 	}
 }
 
-// removeLeftNotices removes the notices of claims that have ended.
 func (d *Driver) removeLeftNotices() error {
 	entries, err := os.ReadDir(d.notices)
 	if err != nil {
@@ -94,12 +90,12 @@ func (d *Driver) removeLeftNotices() error {
 }
 
 const (
-	// vouched is how long the kubelet trusts a health report about a device. healthEvery is the time between two reports.
+	// vouched is how long the kubelet trusts a health report of a device. healthEvery is the interval between reports.
 	vouched     = 45 * time.Second
 	healthEvery = 10 * time.Second
 )
 
-// WatchHealthStatus reports the health of GPUs to the kubelet until ctx ends. The kubelet writes the health into the status of pods.
+// WatchHealthStatus reports the health of GPUs to the kubelet until ctx ends. The kubelet writes the health to the status of pods.
 func (d *Driver) WatchHealthStatus(ctx context.Context, reports chan<- kubeletplugin.DeviceHealthReport) error {
 	for {
 		gpus, changed := d.gpus.devices()
@@ -126,13 +122,13 @@ func (d *Driver) WatchHealthStatus(ctx context.Context, reports chan<- kubeletpl
 }
 
 const (
-	// ConditionGPUs is the type of a Node's condition that shows whether any of its GPUs is sick.
+	// ConditionGPUs is the type of a Node condition. The condition shows whether at least one GPU is sick.
 	ConditionGPUs corev1.NodeConditionType = "GPUsUnhealthy"
-	// ConditionNextBoot is the type of a Node's condition that shows whether the machine would start without NVIDIA's driver next time.
+	// ConditionNextBoot is the type of a Node condition. The condition shows whether NVIDIA's driver would be missing after the machine's next start.
 	ConditionNextBoot corev1.NodeConditionType = "GPUDriverMissingAtNextBoot"
 )
 
-// tellNode writes the health of a Node's GPUs to the Node, so that the scheduler and administrators can read it.
+// tellNode writes the health of the GPUs to the Node, for the scheduler and administrators.
 func (d *Driver) tellNode(ctx context.Context, client kubernetes.Interface) error {
 	gpus, _ := d.gpus.devices()
 	told := api.NodeDevices{Devices: []api.Device{}, Parts: int(d.gpus.parts), MIG: d.gpus.mig}
@@ -189,7 +185,7 @@ func (d *Driver) tellNode(ctx context.Context, client kubernetes.Interface) erro
 	return nil
 }
 
-// changed returns the conditions in want that differ from the Node's conditions, with the times of their changes.
+// changed returns the conditions in want that differ from the Node's conditions, with the times of the changes.
 func (d *Driver) changed(node *corev1.Node, want []corev1.NodeCondition) (out []corev1.NodeCondition) {
 	now := metav1.NewTime(d.gpus.now())
 next:
@@ -209,13 +205,13 @@ next:
 }
 
 const (
-	// tellEvery is the time after which the agent writes the Node again without a change, because another program may have changed the Node.
+	// tellEvery is how often the agent writes the Node without a change, because another program may have changed the Node.
 	tellEvery = 5 * time.Minute
-	// newsPause is the minimum time between two notifications, because a failing GPU may report thousands of errors.
+	// newsPause is the minimum time between notifications, because a failing GPU may report thousands of errors.
 	newsPause = 200 * time.Millisecond
 )
 
-// tellContainers writes the notices of all claims after each change, until ctx ends. It doesn't wait for the API server.
+// tellContainers writes the notices of all claims after each change, until ctx ends. tellContainers doesn't depend on the API server.
 func (d *Driver) tellContainers(ctx context.Context) {
 	for ctx.Err() == nil {
 		_, changed := d.gpus.devices()
@@ -224,7 +220,7 @@ func (d *Driver) tellContainers(ctx context.Context) {
 	}
 }
 
-// pause returns when while has passed, or shortly after a change, so that further changes can join it.
+// pause returns after while, or shortly after a change, so that several changes are handled together.
 func (d *Driver) pause(ctx context.Context, changed <-chan struct{}, while time.Duration) {
 	select {
 	case <-ctx.Done():
@@ -266,7 +262,7 @@ func (d *Driver) tell(ctx context.Context, client kubernetes.Interface, publish 
 	}
 }
 
-// summary returns a text that changes whenever the published state of a GPU changes.
+// summary returns a text that changes when the published state of a GPU changes.
 func summary(gpus []device) string {
 	var b strings.Builder
 	for _, g := range gpus {

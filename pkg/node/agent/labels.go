@@ -22,16 +22,15 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// This file writes labels on the machine's Node that describe its GPUs. They are the labels that NVIDIA's GPU feature discovery and AMD's node
-// labeller write, so that selectors for those labels also match these Nodes. The policy in the agent's chart allows only these labels.
+// This file writes labels to the machine's Node that describe the GPUs. The agent writes the same labels as NVIDIA's GPU feature discovery and AMD's
+// node labeller, so that existing selectors match. The policy in the agent's chart allows only these labels.
 
 // SimulatedLabel marks Nodes whose GPUs are simulated.
 const SimulatedLabel = "paictl.openpai.org/gpu-simulated"
 
-// labelOwner is the field manager of the agent's labels.
 const labelOwner = "pai-agent-labels"
 
-// labels returns the labels for the machine's Node. ok is false if the GPUs aren't known yet. In that case, the labels must not change.
+// labels returns the labels of the machine's Node. ok is false if the GPUs are unknown. Callers must then not change the labels.
 func (d *Driver) labels() (out map[string]string, ok bool) {
 	if seen, _ := d.gpus.answered(); !seen || d.vendor == nil {
 		return nil, false
@@ -52,8 +51,8 @@ func (d *Driver) labels() (out map[string]string, ok bool) {
 	return out, true
 }
 
-// label writes the labels on the Node. The API server changes the Node only if the labels differ, and removes labels that the agent wrote earlier and
-// no longer writes. label doesn't change a label that another program has set to another value, because NVIDIA's and AMD's programs may also run.
+// label writes the labels to the Node by server-side apply. The API server removes labels that the agent no longer writes. label doesn't change a
+// label that another program has set to another value, because NVIDIA's and AMD's programs may also run.
 func (d *Driver) label(ctx context.Context, client kubernetes.Interface) error {
 	want, ok := d.labels()
 	if !ok {
@@ -91,15 +90,15 @@ func conflicts(err error) (out []string) {
 	return out
 }
 
-// notInProduct matches the characters that NVIDIA's program removes from names.
+// notInProduct matches the characters that NVIDIA's program removes from product names.
 var notInProduct = regexp.MustCompile(`[^A-Za-z0-9_. -]`)
 
 func word(name string) string {
 	return strings.Join(strings.Fields(notInProduct.ReplaceAllString(name, "")), "-")
 }
 
-// labels returns the labels that NVIDIA's GPU feature discovery would write (github.com/NVIDIA/k8s-device-plugin, internal/lm). They describe the
-// first GPU.
+// labels returns the labels that NVIDIA's GPU feature discovery would write (github.com/NVIDIA/k8s-device-plugin, internal/lm). The labels describe
+// the first GPU.
 func (n nvidia) labels(gpus []device, driver, cuda string) map[string]string {
 	const prefix = "nvidia.com/"
 	first := gpus[0]
@@ -129,7 +128,7 @@ func (n nvidia) labels(gpus []device, driver, cuda string) map[string]string {
 		for i, part := range []string{"major", "minor", "revision"} {
 			out[prefix+"cuda.driver-version."+part] = v[i]
 		}
-		// These are former names of the labels, which NVIDIA's program still writes.
+		// These are old names of the labels. NVIDIA's program still writes the old names.
 		out[prefix+"cuda.driver.major"], out[prefix+"cuda.driver.minor"], out[prefix+"cuda.driver.rev"] = v[0], v[1], v[2]
 	}
 	if major, minor, ok := strings.Cut(cuda, "."); ok {
@@ -145,8 +144,7 @@ func (n nvidia) labels(gpus []device, driver, cuda string) map[string]string {
 	return out
 }
 
-// labelInstances changes the labels in out for split GPUs, like NVIDIA's program does with the strategy "single". The labels describe the first
-// instance.
+// labelInstances changes the labels in out for split GPUs, like NVIDIA's program with the strategy "single". The labels describe the first instance.
 func (n nvidia) labelInstances(out map[string]string, gpus []device, first gpu.Instance) {
 	const prefix = "nvidia.com/"
 	count := 0
@@ -163,7 +161,7 @@ func (n nvidia) labelInstances(out map[string]string, gpus []device, first gpu.I
 	}
 }
 
-// family returns the name of the architecture with a compute capability, or "" if the capability isn't known.
+// family returns the name of the architecture for a compute capability, or "" if the capability is unknown.
 func family(major, minor string) string {
 	switch known := map[string]string{"3": "kepler", "5": "maxwell", "6": "pascal", "7": "volta", "8": "ampere", "9": "hopper", "10": "blackwell", "12": "blackwell"}; {
 	case major == "7" && minor >= "5":
@@ -212,7 +210,7 @@ func (a amd) labels(gpus []device, driver, _ string) map[string]string {
 			}
 		}
 	}
-	// A driver that is part of the kernel doesn't have a version.
+	// A driver that is part of the kernel has no version.
 	if driver != "" && !gpus[0].Simulated {
 		out[prefix+"driver-version"] = driver
 	}

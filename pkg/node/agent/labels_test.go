@@ -24,7 +24,7 @@ import (
 	"github.com/openpai/paictl/test/amdgputest"
 )
 
-// labelled returns a driver that has seen the reports.
+// labelled returns a driver whose monitor has received the reports.
 func labelled(t *testing.T, v vendor, wanted int, reports ...*gpu.Report) *Driver {
 	t.Helper()
 	m := newMonitor(t)
@@ -35,7 +35,6 @@ func labelled(t *testing.T, v vendor, wanted int, reports ...*gpu.Report) *Drive
 	return &Driver{node: "n1", gpus: m, vendor: v, log: slog.New(slog.DiscardHandler)}
 }
 
-// hardware changes the simulated GPUs in a report to real GPUs.
 func hardware(r *gpu.Report) *gpu.Report {
 	for i := range r.GPUs {
 		r.GPUs[i].Simulated = false
@@ -152,7 +151,7 @@ func TestNothingIsSaidOfGPUsThatAreNotKnown(t *testing.T) {
 	assert.Empty(t, got)
 }
 
-// The test uses a real API server, which knows the field managers of labels.
+// The test uses a real API server, because the API server stores the field managers of labels.
 func TestTheAgentWritesLabelsAndLeavesThoseOfOthers(t *testing.T) {
 	t.Parallel()
 	client := kubetest.Start(t).Client
@@ -197,7 +196,7 @@ func TestTheAgentWritesLabelsAndLeavesThoseOfOthers(t *testing.T) {
 	_, second = of()
 	assert.Equal(t, first, second)
 
-	// Another program starts, with different values and additional labels.
+	// Another program writes different values and additional labels.
 	other(map[string]any{"nvidia.com/gpu.product": "A100-SXM4-80GB-MIG-1g.10gb", "nvidia.com/gpu.count": "28", "nvidia.com/gfd.timestamp": "1"})
 	theirs := func(l map[string]string) {
 		l["nvidia.com/gpu.product"], l["nvidia.com/gpu.count"], l["nvidia.com/gfd.timestamp"] = "A100-SXM4-80GB-MIG-1g.10gb", "28", "1"
@@ -214,7 +213,7 @@ func TestTheAgentWritesLabelsAndLeavesThoseOfOthers(t *testing.T) {
 		maps.DeleteFunc(l, func(key, _ string) bool { return strings.HasPrefix(key, "nvidia.com/cuda.runtime") })
 	}), got, "what is no more is gone")
 
-	// The other program is removed together with its labels.
+	// The other program and its labels are removed.
 	other(map[string]any{"nvidia.com/gpu.product": nil, "nvidia.com/gpu.count": nil, "nvidia.com/gfd.timestamp": nil})
 	label(v, hardware(reportOf(4)))
 	got, _ = of()
@@ -225,7 +224,7 @@ func TestTheAgentWritesLabelsAndLeavesThoseOfOthers(t *testing.T) {
 	assert.Equal(t, map[string]string{"mine": "x"}, got, "the GPUs are gone")
 }
 
-// The test runs the agent of a machine with AMD's GPUs, from the files of the GPUs to the Node.
+// The test covers the whole path from the files of AMD's GPUs to the Node.
 func TestTheAgentOfAMachineWithAMDsGPUs(t *testing.T) {
 	t.Parallel()
 	client := kubetest.Start(t).Client

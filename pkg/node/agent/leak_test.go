@@ -13,12 +13,11 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/repair"
 )
 
-// uses sets the used memory of GPU 3, in MiB, and the number of processes that use it.
+// uses sets the used memory of GPU 3 in MiB, and the number of processes that use GPU 3.
 func (o *ordered) uses(mib float64, processes *int) {
 	o.sees(3, func(g *gpu.GPU) { g.Values[gpu.MemoryUsed], g.Processes = mib, processes })
 }
 
-// passes advances the monitor's clock.
 func (o *ordered) passes(d time.Duration) {
 	now := o.gpus.now().Add(d)
 	o.gpus.now = func() time.Time { return now }

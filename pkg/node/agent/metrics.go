@@ -13,13 +13,12 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// gpuLabels returns the labels that NVIDIA's dcgm-exporter uses. gpu is the number of the card. pod and namespace identify the pod that uses the GPU,
-// and are empty if no pod or several pods use it.
+// gpuLabels returns the labels that NVIDIA's dcgm-exporter uses. gpu is the number of the card. pod and namespace identify the pod that uses the GPU.
+// pod and namespace are empty if no pod or several pods use the GPU.
 func gpuLabels() []string {
 	return []string{"gpu", "UUID", "pci_bus_id", "device", "modelName", "namespace", "pod"}
 }
 
-// metrics is a Prometheus collector that returns the measurements of all GPUs.
 type metrics struct {
 	d                         *Driver
 	sick, leaked, state, next *prometheus.Desc
@@ -33,10 +32,10 @@ func newMetrics(d *Driver) *metrics {
 		prometheus.NewDesc("pai_gpu_driver_next_boot", "1 if NVIDIA's driver has a module for the kernel that the machine starts next, 0 if it has no such module.", []string{"kernel"}, nil)}
 }
 
-// Describe implements prometheus.Collector. It sends no descriptions, because the measurements depend on the GPUs' models.
+// Describe implements prometheus.Collector. Describe sends no descriptions, because the measurements depend on the GPU models.
 func (m *metrics) Describe(chan<- *prometheus.Desc) {}
 
-// Collect implements prometheus.Collector. It sends the current measurements of all GPUs.
+// Collect implements prometheus.Collector. Collect sends the current measurements of all GPUs.
 func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	users := map[int32][]*record{}
 	for _, r := range m.d.records.all() {
@@ -102,8 +101,8 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// collectInstances sends the measurements of a GPU's instances, of which only the memory is measured. The labels are the same as dcgm-exporter's
-// labels for instances: the labels of the GPU, and the profile and number of the instance.
+// collectInstances sends the memory measurements of a GPU's instances. The labels are the same as dcgm-exporter's labels for instances: the labels of
+// the GPU, the profile, and the number of the instance.
 func (m *metrics) collectInstances(out chan<- prometheus.Metric, g *device, labels []string, users []*record) {
 	names := append(gpuLabels(), "GPU_I_PROFILE", "GPU_I_ID")
 	for place, i := range g.instances() {
@@ -127,8 +126,7 @@ func (m *metrics) collectInstances(out chan<- prometheus.Metric, g *device, labe
 	}
 }
 
-// deviceFile returns the name of a GPU's device file. The number in this name may differ from the GPU's number. It returns "" for a GPU without
-// device files.
+// deviceFile returns the name of a GPU's device file, or "" for a GPU without device files. The number in the name may differ from the GPU's number.
 func deviceFile(g *device) string {
 	if len(g.Files) == 0 {
 		return ""
@@ -136,10 +134,9 @@ func deviceFile(g *device) string {
 	return filepath.Base(g.Files[0].Container)
 }
 
-// measurement matches the names of pai-nvml's measurements. Other names may be invalid, or the same as names of the agent's own metrics.
+// measurement matches the names of pai-nvml's measurements. Other names may be invalid, or equal to names of the agent's own metrics.
 var measurement = regexp.MustCompile(`^DCGM_FI_[A-Z0-9_]+$`)
 
-// counts reports whether a measurement is a counter, which only grows.
 func counts(name string) bool {
 	return name == gpu.Energy || name == gpu.PCIeReplays || strings.HasSuffix(name, "_COUNT_TOTAL")
 }

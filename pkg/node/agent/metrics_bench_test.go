@@ -14,7 +14,6 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// everyMeasurement lists all measurements of a card that pai-nvml can read.
 var everyMeasurement = []string{
 	gpu.Temperature, gpu.Power, gpu.Energy, gpu.Utilization, gpu.MemoryUtilization, gpu.SMClock, gpu.MemoryClock, gpu.ClockReasons, gpu.PCIeReplays,
 	gpu.SingleBitVolatile, gpu.DoubleBitVolatile, gpu.SingleBitAggregate, gpu.DoubleBitAggregate, gpu.RowsRemapped, gpu.RowsRemappedUncorr,
@@ -22,7 +21,7 @@ var everyMeasurement = []string{
 	gpu.PCIeSent, gpu.PCIeReceived, gpu.NVLinkSent, gpu.NVLinkReceived, gpu.RowRemapPending, gpu.RowRemapFailed, gpu.NVLinkReplays, gpu.NVLinkRecoveries, gpu.NVLinkCRC,
 }
 
-// busy returns the agent of a machine with 16 GPUs and 20 claims, 16 of which have a GPU.
+// busy returns the agent of a machine with 16 GPUs and 20 claims. 16 of the claims contain a GPU.
 func busy(b *testing.B) (*Driver, []byte) {
 	b.Helper()
 	m, err := openMonitor(b.TempDir()+"/gpus.json", "boot", slog.New(slog.DiscardHandler), time.Now)
@@ -67,7 +66,7 @@ func BenchmarkScrape(b *testing.B) {
 	b.ReportMetric(float64(series), "series")
 }
 
-// BenchmarkReport measures the processing of one report of pai-nvml, which writes a report every two seconds.
+// BenchmarkReport measures the processing of a report of pai-nvml. pai-nvml writes a report every two seconds.
 func BenchmarkReport(b *testing.B) {
 	d, line := busy(b)
 	b.ReportAllocs()

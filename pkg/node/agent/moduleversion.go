@@ -18,8 +18,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// driverOnDisk returns the release of the driver's libraries below root, or "" if the release is unknown. The machine uses this release after its
-// next start. The loaded release may differ.
+// driverOnDisk returns the release of the driver's libraries below root, or "" if the release is unknown. The machine uses this release after the
+// next start. The loaded driver may have another release.
 func driverOnDisk(root string) string {
 	for _, folder := range []string{"usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib"} {
 		path, err := securejoin.SecureJoin(root, filepath.Join(folder, "libnvidia-ml.so.1"))
@@ -37,8 +37,8 @@ func driverOnDisk(root string) string {
 	return ""
 }
 
-// moduleRelease returns the release in a module's metadata. It returns "" if it can't read the metadata, for example because the module is compressed
-// with xz.
+// moduleRelease returns the release in a module's metadata. moduleRelease returns "" if the metadata isn't readable, for example because the module
+// is compressed with xz.
 func moduleRelease(file string) string {
 	f, err := os.Open(file)
 	if err != nil {
@@ -63,10 +63,10 @@ func moduleRelease(file string) string {
 	return ""
 }
 
-// mostWord is more than the length of any release with its name, in bytes.
+// mostWord is longer than any release with its name, in bytes.
 const mostWord = 64
 
-// releaseIn searches the strings of a module for the release. It reads the module in parts, because the module may be too large for the memory.
+// releaseIn searches the strings in a module for the release. releaseIn reads the module in parts, because the module may be very large.
 func releaseIn(r io.Reader) string {
 	in := bufio.NewReaderSize(r, 64<<10)
 	for {
@@ -83,7 +83,7 @@ func releaseIn(r io.Reader) string {
 // releaseOnly matches a release, such as 570.133.20.
 var releaseOnly = regexp.MustCompile(`^[0-9]{2,4}(\.[0-9]+)+$`)
 
-// releaseOf returns the moduleRelease of a file, and caches it.
+// releaseOf returns the moduleRelease of a file, and caches the result.
 func (b *nextBoot) releaseOf(path string, info fs.FileInfo) string {
 	key := fmt.Sprint(path, " ", info.Size(), " ", info.ModTime().UnixNano())
 	release, known := b.releases[key]
@@ -97,11 +97,11 @@ func (b *nextBoot) releaseOf(path string, info fs.FileInfo) string {
 	return release
 }
 
-// hasModule reports whether a kernel has a module of the installed driver. If it has only a module of another release, hasModule returns that release
-// as other. Such a module, which a previous driver left behind, doesn't work with the current libraries.
+// hasModule reports whether a module of the installed driver exists for a kernel. If only a module of another release exists, hasModule returns that
+// release as other. A module of another release doesn't work with the current libraries.
 func (b *nextBoot) hasModule(kernel string) (has bool, other string) {
 	wanted := driverOnDisk(b.root)
-	// Treat a folder that can't be read like a folder without the module.
+	// An unreadable folder counts as a folder without the module.
 	_ = filepath.WalkDir(filepath.Join(b.root, "lib", "modules", kernel)+"/", func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() || !moduleFile.MatchString(e.Name()) {
 			return nil //nolint:nilerr // see above

@@ -20,32 +20,32 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/replace"
 )
 
-// monitor tracks the present GPUs of the machine, its former GPUs, and their faults. Its methods are safe for concurrent use.
+// monitor tracks the machine's current and former GPUs and their faults. All methods can be called concurrently.
 type monitor struct {
-	// file stores the state that survives a restart of the agent. It contains the numbers of GPUs, because no other GPU may get the number of a lost
-	// GPU, and errors that only a reset clears, because the driver reports them only once.
+	// file stores the state that survives a restart of the agent. file contains the numbers of GPUs, because the number of a lost GPU must not be
+	// reused. file also contains errors that only a reset clears, because the driver reports such errors only once.
 	file string
-	// boot is the machine's current boot ID. If it has changed, the machine was restarted, which has reset its GPUs.
+	// boot is the machine's current boot ID. A changed boot ID means that a restart of the machine has reset the GPUs.
 	boot string
 	// wanted is the configured number of GPUs, or 0 if no number is configured.
 	wanted int
 	// forPods are the numbers of the GPUs for ordinary pods.
 	forPods []int32
-	// parts is the number of jobs that share a GPU, or the number of its instances. Each GPU is published as that many devices.
+	// parts is the number of jobs that share a GPU, or the number of a GPU's instances. The agent publishes this number of devices for each GPU.
 	parts int32
-	// claimed reports whether a claim has a GPU or a part of the GPU. It is nil until the claims are known.
+	// claimed reports whether a claim uses a GPU or a part of the GPU. claimed is nil until the claims are known.
 	claimed func(card int32) bool
-	// mig is the configured profile of the instances of each GPU, or "" if jobs share the time of a GPU.
+	// mig is the configured profile of GPU instances, or "" if jobs share a GPU by taking turns.
 	mig string
 	log *slog.Logger
 	now func() time.Time
 
 	mu sync.Mutex
-	// slots holds the PCI slots by address. NVML numbers GPUs in the order of addresses, and a card that replaces the card in a slot gets the number
-	// of that card.
+	// slots holds the PCI slots by address. NVML numbers GPUs in the order of addresses. A replacement card gets the number of the previous card in the
+	// slot.
 	slots        map[string]*slot
 	driver, cuda string
-	// silent is the reason why the state of the GPUs is unknown, or "" if it is known. silentSince is the time when it became unknown.
+	// silent is the reason why the state of the GPUs is unknown, or "". silentSince is the time when the state became unknown.
 	silent      string
 	silentSince time.Time
 	news        bool   // a GPU was added, or had an error that didn't make it sick, and changed isn't closed yet
@@ -56,31 +56,32 @@ type monitor struct {
 	changed chan struct{}
 }
 
-// slot is a PCI slot that has a GPU, or had one.
+// slot is a PCI slot that contains or contained a GPU.
 type slot struct {
 	Index int32  `json:"index"`
 	UUID  string `json:"uuid"`
-	// XID is the error that only a reset clears, or 0. At is when the error happened, and Boot is the boot ID of the machine at that time.
+	// XID is an error that only a reset clears, or 0. At is the time of the error. Boot is the boot ID of the machine at that time.
 	XID  int       `json:"xid,omitempty"`
 	At   time.Time `json:"at,omitzero"`
 	Boot string    `json:"boot,omitempty"`
-	// Ignored is the fault that the GPU had when a user requested to use it despite the fault.
+	// Ignored is the fault that a user has requested to ignore.
 	Ignored string `json:"ignored,omitempty"`
 	// Failures is the number of uncorrectable errors at the time of that request. A further error cancels the request.
 	Failures float64 `json:"failures,omitempty"`
 	// Seen is the machine's boot ID when the GPU was last present.
 	Seen string `json:"seen,omitempty"`
-	// MIG is the profile of the instances if an agent has split the GPU, or has begun to split it. The agent doesn't change splits by other programs.
+	// MIG is the profile of the instances if an agent has split the GPU or has started to split it. The agent doesn't change splits of other programs.
 	MIG       string `json:"mig,omitempty"`
 	Simulated bool   `json:"simulated,omitempty"`
 
 	gpu gpu.GPU // the GPU in the last report
-	// last is the last error that the driver reported since the agent started, even if the error doesn't make the GPU sick.
+	// last is the last error that the driver has reported since the agent started, even if the error doesn't make the GPU sick.
 	last int
-	// leaking is the time since which the GPU's memory has been in use without a user, or zero. xids are the errors of the GPU, oldest first.
+	// leaking is the time since which the GPU's memory has been in use without a user, or zero. xids are the errors of the GPU in the order of their
+	// times.
 	leaking time.Time
 	xids    []gpu.Event
-	// waits is the reason why the split of the GPU isn't the configured one, or "" if the reason isn't known.
+	// waits is the reason why the split differs from the configured split, or "" if the reason is unknown.
 	waits string
 	// notBefore is the earliest time of the next attempt to split the GPU.
 	notBefore time.Time
@@ -116,7 +117,6 @@ func openMonitor(file, boot string, log *slog.Logger, now func() time.Time) (*mo
 	return m, nil
 }
 
-// see updates the state from a report.
 func (m *monitor) see(r *gpu.Report) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -160,7 +160,7 @@ func (m *monitor) see(r *gpu.Report) {
 			g = was
 		}
 		for _, name := range []string{gpu.DoubleBitVolatile, gpu.RowRemapFailed, gpu.OtherUncorrectable} {
-			// If a value couldn't be read this time, keep its last value.
+			// If a value couldn't be read, keep the previous value.
 			if was, ok := s.gpu.Values[name]; ok && g.Values != nil {
 				if _, read := g.Values[name]; !read {
 					g.Values[name] = was
@@ -183,7 +183,8 @@ func (m *monitor) see(r *gpu.Report) {
 	m.reports++
 }
 
-// measured waits for a report that was begun after the call. It waits for a second report, because the first may have been begun earlier.
+// measured waits for a report that was begun after the call. measured waits for two reports, because the first report may have been begun before the
+// call.
 func (m *monitor) measured(ctx context.Context, limit time.Duration) error {
 	count := func() int {
 		m.mu.Lock()
@@ -204,7 +205,7 @@ func (m *monitor) measured(ctx context.Context, limit time.Duration) error {
 	return nil
 }
 
-// placed returns the GPUs of a report that have an address, without duplicates, because a lost GPU may report no values.
+// placed returns the GPUs in a report with unique addresses. placed leaves out GPUs without an address, because a lost GPU may report no values.
 func placed(r *gpu.Report) (out []gpu.GPU) {
 	seen := map[string]bool{}
 	for _, g := range r.GPUs {
@@ -217,7 +218,7 @@ func placed(r *gpu.Report) (out []gpu.GPU) {
 	return out
 }
 
-// realRoot returns root, the folder with the machine's files, or "" if no GPUs are configured.
+// realRoot returns root, or "" if no GPUs are configured. root is the folder with the machine's files.
 func (m *monitor) realRoot(root string) string {
 	if m.wanted == 0 {
 		return ""
@@ -225,9 +226,8 @@ func (m *monitor) realRoot(root string) string {
 	return root
 }
 
-// settle moves known slots to the current addresses of their GPUs, before new GPUs get numbers. If cards have exchanged their places, they exchange
-// their numbers, because a number belongs to a place. If there are new addresses, because an added card has changed the addresses of other cards, the
-// numbers move with the cards.
+// settle moves known slots to the current addresses of their GPUs, before new GPUs receive numbers. If cards were swapped, each number stays at its
+// address. If an added card has changed the addresses of other cards, the numbers move with the cards.
 func (m *monitor) settle(present []gpu.GPU) {
 	at, there, simulated, renumbered := map[string]string{}, map[string]bool{}, 0, false
 	for _, g := range present {
@@ -274,7 +274,7 @@ func (m *monitor) forget(bus string, s *slot, why string) {
 	m.news = true
 }
 
-// number returns the number for a new GPU. It is NVML's number, or the first free number if NVML's number is taken.
+// number returns the number of a new GPU. number returns NVML's number, or the first free number if NVML's number is already used.
 func (m *monitor) number(wanted int32) int32 {
 	taken := map[int32]bool{}
 	for _, s := range m.slots {
@@ -290,10 +290,9 @@ func (m *monitor) number(wanted int32) int32 {
 	}
 }
 
-// mostGPUs is more GPUs than any machine has.
 const mostGPUs = 1024
 
-// stored returns the state in the form that the file contains.
+// stored returns the state in the format of the file.
 func (m *monitor) stored() string {
 	data, err := json.Marshal(m.slots)
 	if err != nil {
@@ -302,7 +301,7 @@ func (m *monitor) stored() string {
 	return string(data)
 }
 
-// store writes the file if the state differs from before. If the write fails, the agent continues with the state in memory.
+// store writes the file if the state differs from before. If the write fails, the state is only in memory.
 func (m *monitor) store(before string) {
 	now := m.stored()
 	if now == before {
@@ -313,15 +312,14 @@ func (m *monitor) store(before string) {
 	}
 }
 
-// versions returns the versions of the driver and of CUDA.
 func (m *monitor) versions() (driver, cuda string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.driver, m.cuda
 }
 
-// first waits for the first report. If the machine's GPUs are known from an earlier run, the agent starts even without a report, so that pods with
-// GPUs can terminate.
+// first waits for the first report. If the GPUs are known from an earlier run, the agent also starts without a report, so that pods with GPUs can
+// terminate.
 func (m *monitor) first(ctx context.Context, limit time.Duration) error {
 	const every = 20 * time.Millisecond
 	for end := time.Now().Add(limit); ; {
@@ -345,14 +343,14 @@ func (m *monitor) first(ctx context.Context, limit time.Duration) error {
 	}
 }
 
-// answered reports whether a report has arrived. If no report has arrived, it also returns the reason.
+// answered reports whether a report has arrived. Without a report, answered also returns the reason.
 func (m *monitor) answered() (bool, string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.seen, m.silent
 }
 
-// bootID returns the boot ID that the kernel reports, or "" if it can't be read.
+// bootID returns the boot ID of the kernel, or "" if the file isn't readable.
 func bootID(proc string) string {
 	data, err := os.ReadFile(filepath.Join(proc, "sys/kernel/random/boot_id"))
 	if err != nil {

@@ -16,7 +16,6 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// newMonitor returns a monitor that hasn't received a report yet.
 func newMonitor(t *testing.T) *monitor {
 	t.Helper()
 	m, err := openMonitor(filepath.Join(t.TempDir(), "gpus.json"), "boot-1", slog.New(slog.DiscardHandler), time.Now)
@@ -24,7 +23,7 @@ func newMonitor(t *testing.T) *monitor {
 	return m
 }
 
-// again returns the monitor of the next agent, which runs in the given boot.
+// again returns the monitor of the next agent in the given boot.
 func (m *monitor) again(t *testing.T, boot string) *monitor {
 	t.Helper()
 	out, err := openMonitor(m.file, boot, m.log, m.now)
@@ -32,7 +31,7 @@ func (m *monitor) again(t *testing.T, boot string) *monitor {
 	return out
 }
 
-// sick returns the faults of sick GPUs, by the numbers of the GPUs.
+// sick returns the faults of sick GPUs by GPU number.
 func (m *monitor) sick() map[int32]string {
 	out := map[int32]string{}
 	gpus, _ := m.devices()
@@ -44,7 +43,7 @@ func (m *monitor) sick() map[int32]string {
 	return out
 }
 
-// report returns a report of four working GPUs, after a change.
+// report returns a report of four working GPUs, modified by change.
 func report(change func(*gpu.Report)) *gpu.Report {
 	r := reportOf(4)
 	change(r)
@@ -161,7 +160,7 @@ func TestGPUsKeepTheirNumbers(t *testing.T) {
 		assert.Equal(t, reportOf(4).GPUs[i].UUID, g.UUID)
 		assert.Equal(t, i == 1, g.Lost)
 	}
-	// Another GPU is put into the free slot, and one into a new slot before all others.
+	// One new GPU uses the free slot. Another new GPU uses a new slot before all other slots.
 	m.see(report(func(r *gpu.Report) {
 		r.GPUs[1].UUID = "new"
 		r.GPUs = append([]gpu.GPU{{Index: 0, Bus: "0000:00:00.0", UUID: "first"}}, r.GPUs...)
@@ -201,7 +200,7 @@ func TestGPUsKeepTheirNumbersUnderOtherAddresses(t *testing.T) {
 	assert.Equal(t, before, numbers(m))
 	assert.Empty(t, m.sick())
 
-	// The addresses shift as if a card was added before all others, so that each card gets the address of the next card.
+	// The addresses shift as if a card was added before all other cards. Each card gets the address of the next card.
 	for range 3 {
 		m.see(report(func(r *gpu.Report) {
 			for i := range r.GPUs {
@@ -217,7 +216,7 @@ func TestGPUsKeepTheirNumbersUnderOtherAddresses(t *testing.T) {
 	m.see(reportOf(4))
 	assert.Empty(t, m.sick())
 
-	// In addition, one GPU is replaced. Until the machine restarts, the old GPU may only be lost.
+	// One GPU is also replaced. Until the machine restarts, the old GPU may only be lost.
 	exchanged := report(func(r *gpu.Report) {
 		renamed(r)
 		r.GPUs[1].UUID = "new"

@@ -11,23 +11,24 @@ import (
 	"sync"
 )
 
-// nextBoot checks whether the machine will have NVIDIA's driver after its next start. An upgrade may have installed a kernel for which the driver has
-// no module. The methods are safe for concurrent use.
+// nextBoot checks whether NVIDIA's driver will be available after the machine's next start. An upgrade may have installed a kernel without a module
+// of the driver. The methods can be called concurrently.
 type nextBoot struct {
-	// root is the folder with the machine's files. It is "" if the GPUs need no module, for example because they are simulated.
+	// root is the folder with the machine's files. root is "" if the GPUs require no module, for example because the GPUs are simulated.
 	root string
 
 	mu     sync.Mutex
 	kernel string
 	ready  bool
-	// other is the release of a module that is installed, but that doesn't match the driver.
+	// other is the release of an installed module that doesn't match the driver.
 	other string
-	// releases caches the releases of modules by file. looking guards it.
+	// releases caches the releases of modules by file. looking guards releases.
 	releases map[string]string
 	looking  sync.Mutex
 }
 
-// look returns the kernel of the machine's next start, or "" if that is unknown. ready reports whether the driver has a module for this kernel.
+// look returns the kernel of the machine's next start, or "" if the kernel is unknown. ready reports whether the driver's module exists for this
+// kernel.
 func (b *nextBoot) look() (kernel string, ready bool) {
 	b.looking.Lock()
 	defer b.looking.Unlock()
@@ -43,14 +44,13 @@ func (b *nextBoot) look() (kernel string, ready bool) {
 	return kernel, ready
 }
 
-// last returns the result of the most recent call of look.
 func (b *nextBoot) last() (kernel string, ready bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.kernel, b.ready
 }
 
-// nextKernel returns the newest kernel that can be started, because boot loaders start it by default.
+// nextKernel returns the newest bootable kernel, because boot loaders start this kernel by default.
 func nextKernel(root string) string {
 	entries, err := os.ReadDir(filepath.Join(root, "boot"))
 	if err != nil {
@@ -69,7 +69,7 @@ func nextKernel(root string) string {
 	return newest
 }
 
-// compareKernels compares versions of kernels like GRUB: it compares numbers by value, and sorts prereleases before their release.
+// compareKernels compares kernel versions like GRUB. compareKernels compares numbers by value, and a prerelease comes before its release.
 func compareKernels(a, b string) int {
 	x, y := partsOf(a), partsOf(b)
 	for i := range min(len(x), len(y)) {
@@ -110,17 +110,17 @@ func boolToInt(is bool) int {
 }
 
 var (
-	// leftKernel matches the names of files that package managers and administrators leave next to kernels. GRUB ignores these files, or uses them
-	// only for rescue.
+	// leftKernel matches the names of backup and rescue files next to kernels. GRUB ignores these files or uses them only for rescue.
 	leftKernel = regexp.MustCompile(`(\.old|\.dpkg-[a-z]+|\.rpmsave|\.rpmnew|\.sig|~)$|rescue`)
-	// beforeRelease matches the parts of a version that mark a prerelease for GRUB.
+	// beforeRelease matches the parts of a version that GRUB treats as a prerelease.
 	beforeRelease = regexp.MustCompile(`[._-](pre|rc|test|git|old|trunk)`)
 	kernelParts   = regexp.MustCompile(`~[a-z]+|[0-9]+|[^0-9.~-]+`)
-	// moduleFile matches the names of the driver's main module in the packages of NVIDIA and the distributions.
+	// moduleFile matches the names of the driver's main module in packages of NVIDIA and of distributions.
 	moduleFile = regexp.MustCompile(`^nvidia(-current|-current-open|-tesla|-tesla-[0-9]+|-legacy-[0-9a-z]+)?\.ko(\.(gz|xz|zst))?$`)
 )
 
-// trouble explains why the machine would have no driver after its next start. It returns "" if the machine will have a driver, or if that is unknown.
+// trouble explains why the driver would be missing after the machine's next start. trouble returns "" if the driver will be available, or if that is
+// unknown.
 func (b *nextBoot) trouble() string {
 	kernel, ready := b.last()
 	if kernel == "" || ready {

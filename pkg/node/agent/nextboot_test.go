@@ -77,7 +77,7 @@ func TestWhetherTheDriverIsThereAtTheNextStart(t *testing.T) {
 	assert.Empty(t, simulated.trouble())
 }
 
-// module writes a kernel module whose metadata, in the compiler's format, contains the release.
+// module writes a kernel module with the release in its metadata, in the compiler's format.
 func module(t *testing.T, release, path string) {
 	t.Helper()
 	tier.More(t, "a kernel module, which gcc builds")

@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/repair"
 )
 
-// newShared returns a machine with two GPUs, each of which has four parts.
+// newShared returns a machine with two GPUs. Each GPU has four parts.
 func newShared(t *testing.T) *ordered {
 	t.Helper()
 	o := newOrdered(t)
@@ -75,7 +75,6 @@ func TestASickGPUIsSickInAllItsParts(t *testing.T) {
 	assert.True(t, o.give(1, repair.Reset).Done)
 }
 
-// podsInMetrics returns the pods that the metrics name as users of GPUs, by the number of the GPU.
 func (o *ordered) podsInMetrics() map[string]string {
 	o.t.Helper()
 	registry := prometheus.NewRegistry()

@@ -13,16 +13,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// exitWait is how long killed processes may take to exit before the kubelet gets an error and retries later.
+// exitWait is how long killed processes may take to exit before the kubelet receives an error and retries later.
 const exitWait = 3 * time.Second
 
-// processes finds the processes of pods in the control groups of the machine. The kubelet's loop that releases claims doesn't know force-deleted
-// pods, although their containers still run for their grace period.
+// processes finds the processes of pods in the machine's control groups. The kubelet's loop that releases claims ignores force-deleted pods, although
+// their containers still run until the end of their grace period.
 type processes struct {
 	folder string // the machine's control groups, such as /sys/fs/cgroup
 }
 
-// ended waits until all processes of some pods have exited. If they don't exit in time, the error names a pod that still has processes.
+// ended waits until all processes of the pods have exited. After a timeout, the error contains a pod with remaining processes.
 func (p *processes) ended(ctx context.Context, pods []types.UID) error {
 	limit := time.Now().Add(exitWait)
 	for {
@@ -41,7 +41,7 @@ func (p *processes) ended(ctx context.Context, pods []types.UID) error {
 	}
 }
 
-// first returns the first of some pods that has a process.
+// first returns the first pod with a process.
 func (p *processes) first(pods []types.UID) (pod types.UID, running bool, err error) {
 	for _, uid := range pods {
 		if running, err = p.runs(uid); err != nil || running {
@@ -57,7 +57,7 @@ func (p *processes) runs(pod types.UID) (running bool, err error) {
 	if _, err := os.Stat(filepath.Join(root, "cgroup.controllers")); err != nil {
 		root = filepath.Join(root, "pids") // version 1: a tree for each controller
 	}
-	// systemd's names of control groups contain underscores instead of dashes.
+	// systemd's control group names contain underscores instead of dashes.
 	dashed, lined := "pod"+string(pod), "pod"+strings.ReplaceAll(string(pod), "-", "_")
 	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		switch name := filepath.Base(path); {
@@ -80,7 +80,7 @@ func (p *processes) runs(pod types.UID) (running bool, err error) {
 	return running, err
 }
 
-// count returns the number of processes and threads in a control group and its subgroups, or 0 if the group was removed.
+// count returns the number of processes and threads in a control group and its subgroups. count returns 0 if the control group was removed.
 func count(group string) (int, error) {
 	data, err := os.ReadFile(filepath.Join(group, "pids.current"))
 	if os.IsNotExist(err) {

@@ -15,7 +15,6 @@ import (
 
 const podUID = "0c7a6f5e-1d3b-4b52-8f5e-5f0d2a7b9c11"
 
-// group creates a control group that contains the given number of processes.
 func group(t *testing.T, root, path, processes string) string {
 	t.Helper()
 	dir := filepath.Join(root, path)
@@ -60,7 +59,7 @@ func TestWhetherProcessesOfAPodRun(t *testing.T) {
 	require.ErrorContains(t, err, "is unknown", "version 1 without its tree")
 }
 
-// A pod that was deleted by force no longer exists in the API, but its containers still run.
+// A force-deleted pod no longer exists in the API, but its containers still run.
 func TestNothingIsTakenBackFromPodsThatRun(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

@@ -21,21 +21,21 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// record lists the devices that were allocated to the pods of a claim.
+// record lists the devices of a claim.
 type record struct {
 	UID       types.UID `json:"uid"`
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
-	// Pods are the UIDs of the pods that may use the claim, and PodNames are their names. Older records don't contain them.
+	// Pods are the UIDs of the pods that may use the claim. PodNames are their names. Older records don't contain Pods and PodNames.
 	Pods     []types.UID `json:"pods,omitempty"`
 	PodNames []string    `json:"podNames,omitempty"`
-	// Since is when the devices were allocated.
+	// Since is the time of the allocation.
 	Since time.Time `json:"since,omitzero"`
 	// Devices are the allocated devices of this machine, in the order of the claim.
 	Devices []assigned `json:"devices"`
-	// Parts is the number of devices per GPU at the time of the allocation. If it has changed since, the devices have other numbers now.
+	// Parts is the number of devices per GPU at the time of the allocation. If this number has changed, the devices have other numbers now.
 	Parts int32 `json:"parts,omitempty"`
-	// MIG is the profile of the devices if they were instances, or "".
+	// MIG is the profile of the devices if the devices are instances, or "".
 	MIG string `json:"mig,omitempty"`
 }
 
@@ -44,15 +44,15 @@ func (r *record) numbered(parts int32, mig string) bool {
 	return max(r.Parts, 1) == max(parts, 1) && r.MIG == mig
 }
 
-// place returns the position of a device among the devices of its GPU, counted from 0.
+// place returns the position of a device among the devices of its GPU. The first position is 0.
 func (r *record) place(device string) int {
 	return int(cardOf(device, 1)) % int(max(r.Parts, 1))
 }
 
-// card returns the number of the GPU that a device is, or is a part of. It returns -1 for an invalid name.
+// card returns the number of a device's GPU. card returns -1 for an invalid name.
 func (r *record) card(device string) int32 { return cardOf(device, r.Parts) }
 
-// cardOf returns the number of a device's GPU if each GPU is split into parts devices. It returns -1 for an invalid name.
+// cardOf returns the number of a device's GPU if each GPU is split into parts devices. cardOf returns -1 for an invalid name.
 func cardOf(device string, parts int32) int32 {
 	index, err := strconv.ParseInt(strings.TrimPrefix(device, claim.DeviceName(0)[:len(claim.DeviceName(0))-1]), 10, 32)
 	if err != nil {
@@ -61,7 +61,6 @@ func cardOf(device string, parts int32) int32 {
 	return int32(index) / max(parts, 1)
 }
 
-// cards returns the numbers of the GPUs that the record's devices belong to.
 func (r *record) cards() []int32 {
 	var out []int32
 	for _, a := range r.Devices {
@@ -87,20 +86,21 @@ func (r *record) has(device string) bool {
 	return false
 }
 
-// records stores each record in a file. The folder of these files exists as long as the kubelet's state of its pods. The records survive restarts of
-// the agent and of the machine, because the kubelet passes only the UID of a claim when it releases the claim.
+// records stores each record in a file. The files are kept as long as the kubelet's state of pods. The records must survive restarts of the agent and
+// of the machine, because the kubelet releases a claim only by UID.
 type records struct {
 	folder string
 	of     map[types.UID]*record
-	// held contains the GPUs that can't be allocated to claims at present.
+	// held contains the GPUs that can't be allocated to claims now.
 	held map[int32]bool
-	// mu guards of, which other goroutines may read during a call of the kubelet.
+	// mu guards of. Other goroutines may read it during a call of the kubelet.
 	mu sync.Mutex
 }
 
 const recordSuffix = ".json"
 
-// openRecords reads all records. It fails if it can't read a record, because otherwise the devices of that record would be allocated a second time.
+// openRecords reads all records. openRecords fails if a record isn't readable, because otherwise the record's devices would be allocated a second
+// time.
 func openRecords(folder string) (*records, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func openRecords(folder string) (*records, error) {
 		file := filepath.Join(folder, e.Name())
 		uid, ok := strings.CutSuffix(e.Name(), recordSuffix)
 		if !ok {
-			// This file is left from an interrupted write. Its devices weren't allocated yet.
+			// An interrupted write has left this file. The devices of this record weren't allocated.
 			if err := os.Remove(file); err != nil {
 				return nil, err
 			}
@@ -136,8 +136,8 @@ func openRecords(folder string) (*records, error) {
 	return out, nil
 }
 
-// holder returns the claim that has a device, or nil. parts and mig describe how each GPU is split now. A claim that was recorded when GPUs were
-// split differently holds whole GPUs.
+// holder returns the claim that uses a device, or nil. parts and mig describe the current split of GPUs. A claim that was recorded with another split
+// holds whole GPUs.
 func (r *records) holder(device string, parts int32, mig string) *record {
 	for _, other := range r.of {
 		same := other.numbered(parts, mig)
@@ -148,7 +148,7 @@ func (r *records) holder(device string, parts int32, mig string) *record {
 	return nil
 }
 
-// add writes a record durably, so that it survives a power failure.
+// add writes a record durably, so that the record survives a power failure.
 func (r *records) add(rec *record) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -169,7 +169,7 @@ func (r *records) add(rec *record) error {
 	return nil
 }
 
-// hold reserves a GPU until release is called. It fails if a claim has the GPU.
+// hold reserves a GPU until release is called. hold fails if a claim uses the GPU.
 func (r *records) hold(card int32) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -188,9 +188,9 @@ func (r *records) hold(card int32) error {
 	return nil
 }
 
-// holdToSplit reserves a GPU until release is called, so that it can be split into instances of a profile. It fails if a claim has another part of
-// the GPU. Claims that have such instances may stay, because the instances don't exist yet after a restart of the machine. used reports whether there
-// are such claims.
+// holdToSplit reserves a GPU until release is called, for splitting the GPU into instances of a profile. holdToSplit fails if a claim uses another
+// part of the GPU. Claims with instances of the same profile don't block the split, because after a restart of the machine the instances don't exist
+// yet. used reports whether such claims exist.
 func (r *records) holdToSplit(card, parts int32, mig string) (used bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -213,7 +213,6 @@ func (r *records) holdToSplit(card, parts int32, mig string) (used bool, err err
 	return used, nil
 }
 
-// heldError is the error for a GPU that is allocated to a claim.
 type heldError struct{ by *record }
 
 func (e *heldError) Error() string {
@@ -226,14 +225,13 @@ func (r *records) release(card int32) {
 	delete(r.held, card)
 }
 
-// all returns the records. A record doesn't change after it was added.
+// all returns the records. Callers must not change a record.
 func (r *records) all() []*record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Collect(maps.Values(r.of))
 }
 
-// known reports whether a claim has a record.
 func (r *records) known(uid types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

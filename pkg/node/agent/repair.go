@@ -62,7 +62,7 @@ func (d *Driver) watchRequests(ctx context.Context, client kubernetes.Interface)
 	}
 }
 
-// answerRequests carries out the next request on a Node that has no answer yet, and writes the answers.
+// answerRequests carries out the next unanswered request on a Node, and writes the answers.
 func (d *Driver) answerRequests(ctx context.Context, client kubernetes.Interface, n *corev1.Node) error {
 	orders, err := repair.Read(n)
 	if err != nil {
@@ -79,7 +79,7 @@ func (d *Driver) answerRequests(ctx context.Context, client kubernetes.Interface
 	if told, err := repair.ReadAnswers(n); err == nil && slices.Equal(known, told) {
 		return nil
 	}
-	// More requests and answers may have arrived after the Node was read.
+	// Further requests and answers may have arrived after the Node was read.
 	now, err := client.CoreV1().Nodes().Get(ctx, d.node, metav1.GetOptions{})
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func (d *Driver) answerRequests(ctx context.Context, client kubernetes.Interface
 	return repair.WriteAnswers(ctx, client, now, answers)
 }
 
-// answers returns the known answers to a Node's requests, from the Node's annotation or from the ledger.
+// answers returns the known answers to a Node's requests. The answers come from the Node's annotation or from the ledger.
 func (d *Driver) answers(orders []repair.Request, n *corev1.Node) (out []repair.Answer) {
 	told, err := repair.ReadAnswers(n)
 	if err != nil {
@@ -110,7 +110,7 @@ func (d *Driver) answers(orders []repair.Request, n *corev1.Node) (out []repair.
 	return out
 }
 
-// follow carries out a request, and records it before and afterwards.
+// follow carries out a request. follow records the request before and after.
 func (d *Driver) follow(ctx context.Context, o repair.Request) repair.Answer {
 	a := repair.Answer{ID: o.ID, Done: true}
 	d.log.InfoContext(ctx, "an order", "gpu", o.GPU, "action", o.Action, "by", o.By)
@@ -131,7 +131,6 @@ func (d *Driver) follow(ctx context.Context, o repair.Request) repair.Answer {
 	return a
 }
 
-// carryOut carries out a request, and returns the result as text.
 func (d *Driver) carryOut(ctx context.Context, o repair.Request) (string, error) {
 	if age := d.gpus.now().Sub(o.At); age > repair.Valid || age < -repair.Valid {
 		return "", fmt.Errorf("the order is from %s, but on the machine it is %s: too old, or the clocks differ", o.At.UTC().Format(time.RFC3339), d.gpus.now().UTC().Format(time.RFC3339))
@@ -152,13 +151,13 @@ func (d *Driver) carryOut(ctx context.Context, o repair.Request) (string, error)
 }
 
 const (
-	// resetting is how long a reset may take.
+	// resetting is the time limit of a reset.
 	resetting = time.Minute
-	// checking is how long the agent waits for reports after a reset, because the reset stops the program that reads the GPUs.
+	// checking is how long the agent waits for reports after a reset. A reset stops the program that reads the GPUs.
 	checking = firstLook + silence
 )
 
-// reset resets a GPU that isn't allocated to a pod, and checks the GPU afterwards.
+// reset resets a GPU that isn't allocated to a pod, and then checks the GPU.
 func (d *Driver) reset(ctx context.Context, g *device) (string, error) {
 	switch {
 	case g.Lost:

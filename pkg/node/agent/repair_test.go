@@ -21,12 +21,12 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/repair"
 )
 
-// ordered is an agent whose Node gets requests.
+// ordered is an agent whose Node receives requests.
 type ordered struct {
 	*machine
 	client kubernetes.Interface
 	number int
-	// after returns the report of the GPUs during and after a reset. It is nil if no program reports the GPUs.
+	// after returns the report of the GPUs during and after a reset. If after is nil, no reports arrive.
 	after func() *gpu.Report
 }
 
@@ -42,7 +42,6 @@ func (o *ordered) node() *corev1.Node {
 	return n
 }
 
-// give writes a request to the Node, and returns the agent's answer.
 func (o *ordered) give(index int32, action repair.Action) repair.Answer {
 	o.t.Helper()
 	o.number++
@@ -65,7 +64,7 @@ func (o *ordered) give(index int32, action repair.Action) repair.Answer {
 
 func eight() *gpu.Report { return reportOf(8) }
 
-// reporting makes the agent see reports of the GPUs until the returned function is called.
+// reporting sends reports of the GPUs to the agent until stop is called.
 func (o *ordered) reporting() (stop func()) {
 	if o.after == nil {
 		return func() {}
@@ -164,7 +163,7 @@ func TestAResetEndsWhatOnlyAResetEnds(t *testing.T) {
 	assert.Empty(t, all[5].reason, "also for the agent's next life")
 }
 
-// The answer to a reset says whether the GPU works again, because programs return the machine to service if it does.
+// The answer to a reset reports whether the GPU works again, because programs return a working machine to service.
 func TestAGPUThatIsStillBrokenAfterItsReset(t *testing.T) {
 	o := newOrdered(t)
 	o.breaks(5, 48)
@@ -212,7 +211,7 @@ func TestAnOrderIsCarriedOutOnce(t *testing.T) {
 	require.NoError(t, o.answerRequests(t.Context(), o.client, o.node()))
 	assert.Equal(t, first, o.node().Annotations[repair.Answers])
 
-	// The answer to a request for another GPU is added. The answer to a request for the same GPU replaces the old answer.
+	// The answer for another GPU is added. A new answer for the same GPU replaces the previous answer.
 	o.breaks(4, 74)
 	o.give(4, repair.Ignore)
 	answers, err := repair.ReadAnswers(o.node())
@@ -238,7 +237,7 @@ func TestHostileOrdersDoNothing(t *testing.T) {
 	assert.JSONEq(t, `{"id":"","done":false,"message":""}`, string(b))
 }
 
-// sees makes the agent see a report in which one GPU is changed.
+// sees sends the agent a report with a changed GPU.
 func (o *ordered) sees(index int32, change func(*gpu.GPU)) {
 	r := reportOf(8)
 	change(&r.GPUs[index])
@@ -350,7 +349,7 @@ func (v resetVendor) reset(_ context.Context, g *device) (string, error) {
 	return "it was reset", nil
 }
 
-// A reset removes the instances of a GPU, and the agent creates them again later. The program that reads the GPUs takes a while to start.
+// A reset removes the instances of a GPU, and the agent creates the instances again later. The program that reads the GPUs takes some time to start.
 func TestAResetOfASplitGPU(t *testing.T) {
 	o, v := newSplit(t, "1g.10gb", 7)
 	o.split(t.Context())

@@ -18,24 +18,24 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/repair"
 )
 
-// This file handles requests to restart the machine. The ledger records the boot in which a restart began. If an agent is killed, the next agent in
-// the same boot continues the restart, and the agent in the next boot doesn't restart the machine again.
+// This file handles requests to restart the machine. The ledger records the boot ID when a restart begins. If an agent is killed, the next agent in
+// the same boot continues the restart. An agent in the next boot doesn't restart the machine again.
 
 const (
-	// restartSignal makes systemd start reboot.target. It is SIGRTMIN+5 in systemd(1), and the C library's SIGRTMIN is 34.
+	// restartSignal makes systemd start reboot.target. systemd(1) defines it as SIGRTMIN+5, and SIGRTMIN is 34 in the C library.
 	restartSignal = syscall.Signal(34 + 5)
-	// signalEvery is the time between two signals while the machine still runs. systemd ignores all signals after the first.
+	// signalEvery is the interval between signals while the machine still runs. systemd ignores all signals after the first signal.
 	signalEvery = 30 * time.Second
-	// systemdTime is how long systemd may take to stop the machine's services. A restart begins within repair.Valid after the request, and the alert
-	// handler waits 30 minutes for the answer.
+	// systemdTime is how long systemd may take to stop the machine's services. A restart begins within repair.Valid after the request. The alert handler
+	// waits 30 minutes for the answer.
 	systemdTime = 14 * time.Minute
 	// settling is how long after the agent's start GPUs may still appear.
 	settling = 3 * time.Minute
-	// settleEvery is the time between two checks of the GPUs in that time.
+	// settleEvery is the interval between checks of the GPUs during settling.
 	settleEvery = 5 * time.Second
 )
 
-// host is the machine outside of the agent's container. If restarts are allowed, the container shares the machine's PID namespace.
+// host is the machine outside of the agent's container. The container shares the machine's PID namespace if restarts are allowed.
 type host struct {
 	// restarts reports whether the configuration allows restarts of the machine.
 	restarts bool
@@ -43,12 +43,12 @@ type host struct {
 	signal   func(pid int, s syscall.Signal) error
 	// signaled is the time of the last signal.
 	signaled time.Time
-	// since is when the agent started.
+	// since is the start time of the agent.
 	since time.Time
 }
 
-// boot returns a text that identifies the current boot, or "" if the boot is unknown. The text also contains the start of the first process, because
-// a machine that is a container has the boot ID of the outer machine.
+// boot returns a text that identifies the current boot, or "" if the boot is unknown. The text also contains the start time of the first process,
+// because a machine that is a container has the boot ID of the outer machine.
 func (h *host) boot() string {
 	id := bootID(h.proc)
 	stat, err := os.ReadFile(filepath.Join(h.proc, "1", "stat"))
@@ -79,8 +79,8 @@ func (h *host) restart() error {
 	return nil
 }
 
-// answerRestart carries out a request to restart the machine, and answers it after the restart. It returns the time until the next check. 0 means
-// that the next check is due when the Node changes.
+// answerRestart carries out a request to restart the machine, and writes the answer after the restart. answerRestart returns the time until the next
+// check. 0 means that the next check is necessary only when the Node changes.
 func (d *Driver) answerRestart(ctx context.Context, client kubernetes.Interface, n *corev1.Node) (time.Duration, error) {
 	o, err := repair.ReadRestart(n)
 	if err != nil {
@@ -90,8 +90,7 @@ func (d *Driver) answerRestart(ctx context.Context, client kubernetes.Interface,
 	if o == nil || restartAnswered(n, o) {
 		return 0, nil
 	}
-	// Read the Node again, because the watch may have been interrupted. A user may have uncordoned or removed the Node, or another request may have
-	// arrived.
+	// Read the Node again, because the watch may be outdated. A user may have uncordoned or removed the Node, or another request may have arrived.
 	now, err := client.CoreV1().Nodes().Get(ctx, d.node, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return 0, nil
@@ -115,7 +114,7 @@ func restartAnswered(n *corev1.Node, o *repair.Restart) bool {
 	return err == nil && a != nil && a.ID == o.ID
 }
 
-// followRestart carries out the next step of a request. It returns the answer, or nil and the time until the next check.
+// followRestart carries out the next step of a request. followRestart returns the answer, or nil and the time until the next check.
 func (d *Driver) followRestart(ctx context.Context, o *repair.Restart, n *corev1.Node) (*repair.Answer, time.Duration) {
 	boot := d.host.boot()
 	e := d.ledger.restart(o.ID)
@@ -142,13 +141,14 @@ func (d *Driver) followRestart(ctx context.Context, o *repair.Restart, n *corev1
 	return nil, signalEvery
 }
 
-// kubeletMayBeBehind reports whether the kubelet may still show the boot ID from before a restart that happened while the request waited. In a
-// sandbox, the kubelet's boot ID differs from the kernel's boot ID, which the agent reads. So the agent trusts the kubelet after the first minutes.
+// kubeletMayBeBehind reports whether the kubelet may still report the boot ID from before a restart. This happens if the machine restarts while the
+// request waits. In a sandbox, the kubelet's boot ID always differs from the kernel's boot ID, so the agent trusts the kubelet after the time
+// settling.
 func (d *Driver) kubeletMayBeBehind(o *repair.Restart) bool {
 	return bootID(d.host.proc) != o.Boot && d.gpus.now().Sub(d.host.since) < settling
 }
 
-// beginRestart checks whether the machine may be restarted, records the restart, and requests it from systemd.
+// beginRestart checks whether the machine may be restarted, records the restart, and signals systemd.
 func (d *Driver) beginRestart(ctx context.Context, o *repair.Restart, n *corev1.Node, boot string) error {
 	if err := d.mayRestart(o, n, boot); err != nil {
 		return err
@@ -160,7 +160,7 @@ func (d *Driver) beginRestart(ctx context.Context, o *repair.Restart, n *corev1.
 	return d.continueRestart(ctx, o, began)
 }
 
-// mayRestart returns an error if the machine may not be restarted now.
+// mayRestart returns an error if the machine must not be restarted now.
 func (d *Driver) mayRestart(o *repair.Restart, n *corev1.Node, boot string) error {
 	now := d.gpus.now()
 	switch age := now.Sub(o.At); {
@@ -180,8 +180,8 @@ func (d *Driver) mayRestart(o *repair.Restart, n *corev1.Node, boot string) erro
 	return nil
 }
 
-// continueRestart requests from systemd a restart that has already been recorded. It may do this more than once, because an earlier agent may have
-// been killed.
+// continueRestart signals systemd for a recorded restart. continueRestart may signal systemd several times, because an earlier agent may have been
+// killed.
 func (d *Driver) continueRestart(ctx context.Context, o *repair.Restart, began time.Time) error {
 	now := d.gpus.now()
 	if now.Sub(began) > systemdTime {
@@ -195,7 +195,7 @@ func (d *Driver) continueRestart(ctx context.Context, o *repair.Restart, began t
 	return d.host.restart()
 }
 
-// restarted checks the GPUs after a restart, and returns the answer or the time until the next check.
+// restarted checks the GPUs after a restart. restarted returns the answer, or the time until the next check.
 func (d *Driver) restarted(ctx context.Context, o *repair.Restart) (*repair.Answer, time.Duration) {
 	cards, _ := d.gpus.cards()
 	seen, why := d.gpus.answered()

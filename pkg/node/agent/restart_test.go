@@ -17,11 +17,11 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/repair"
 )
 
-// restartable is a drained machine whose agent may restart it.
+// restartable is a drained machine that the agent may restart.
 type restartable struct {
 	*ordered
 	proc string
-	// signals is the number of signals that systemd got to restart the machine.
+	// signals is the number of restart signals that systemd has received.
 	signals int
 	// signal is called for each signal.
 	signal func() error
@@ -38,7 +38,6 @@ func newRestartable(t *testing.T) *restartable {
 	return r
 }
 
-// firstProcess sets the name and the start time of the machine's first process.
 func (r *restartable) firstProcess(name string, started int) {
 	r.t.Helper()
 	for file, text := range map[string]string{
@@ -49,7 +48,7 @@ func (r *restartable) firstProcess(name string, started int) {
 	}
 }
 
-// kernel sets the boot ID of the kernel, which stays the same in a sandbox.
+// kernel sets the boot ID of the kernel. In a sandbox, this boot ID never changes.
 func (r *restartable) kernel(boot string) { r.file("sys/kernel/random/boot_id", boot+"\n") }
 
 func (r *restartable) file(name, text string) {
@@ -59,7 +58,6 @@ func (r *restartable) file(name, text string) {
 	require.NoError(r.t, os.WriteFile(name, []byte(text), 0o600))
 }
 
-// boots makes the kubelet report another boot ID.
 func (r *restartable) boots(id string) {
 	r.t.Helper()
 	n := r.node()
@@ -98,7 +96,7 @@ func (r *restartable) order(change ...func(*repair.Restart)) {
 	require.NoError(r.t, repair.WriteRestart(r.t.Context(), r.client, r.node(), o))
 }
 
-// look makes the agent check its Node, and returns the agent's answer, or nil if it hasn't answered.
+// look makes the agent check its Node. look returns the agent's answer, or nil.
 func (r *restartable) look() *repair.Answer {
 	r.t.Helper()
 	_, err := r.answerRestart(r.t.Context(), r.client, r.node())
@@ -155,7 +153,7 @@ func TestAMachineThatHasRestartedAlreadyIsLeftAlone(t *testing.T) {
 	require.Zero(t, r.signals)
 }
 
-// A user resets the machine while the request waits, and the kubelet still reports the former boot ID for some seconds.
+// A user resets the machine while the request waits. The kubelet reports the previous boot ID for some seconds.
 func TestAMachineThatWasResetBeforeTheAgentSawTheOrder(t *testing.T) {
 	r := newRestartable(t)
 	r.order()
@@ -183,7 +181,7 @@ func TestAHostOfASandboxIsRestartedAfterTheAgentsFirstMinutes(t *testing.T) {
 	require.Equal(t, 1, r.signals)
 }
 
-// An agent that may no longer restart its machine can't see the machine's first process, and sees its container's first process instead.
+// An agent that may not restart the machine reads its container's first process instead of the machine's first process.
 func TestAnAgentWithoutTheRightNeverSaysThatTheMachineHasRestarted(t *testing.T) {
 	for _, began := range []bool{false, true} {
 		r := newRestartable(t)
@@ -232,7 +230,7 @@ func TestARestartThatCantBeSaysWhy(t *testing.T) {
 	}
 }
 
-// nextWithout returns a machine whose next kernel has no module for the driver.
+// nextWithout returns a machine whose next kernel has no module of the driver.
 func nextWithout(t *testing.T) *nextBoot {
 	t.Helper()
 	root := t.TempDir()
@@ -256,7 +254,7 @@ func TestAFaultAfterARestartIsReported(t *testing.T) {
 	assert.Contains(t, a.Message, "still has faults: GPU 3: it can no longer replace damaged memory")
 }
 
-// The time for systemd begins with the signal, because the request may already be old then.
+// The time limit of systemd begins with the signal, because the request may already be old.
 func TestASystemdThatDoesNotRestartTheMachineIsReported(t *testing.T) {
 	r := newRestartable(t)
 	r.order(func(o *repair.Restart) { o.At = o.At.Add(-repair.Valid + 10*time.Second) })
@@ -305,7 +303,7 @@ func TestHostileRestartOrdersDoNothing(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A user uncordons or removes the machine, or withdraws the request, while the agent waits and its watch is interrupted.
+// A user uncordons or removes the machine, or withdraws the request, while the agent waits and the watch is interrupted.
 func TestTheAgentReadsItsNodeAgainBeforeARestart(t *testing.T) {
 	for name, change := range map[string]func(*restartable){
 		"uncordoned": func(r *restartable) { r.cordon(false) },

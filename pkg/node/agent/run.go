@@ -1,6 +1,6 @@
-// Package agent is the program pai-agent, which runs on each machine with GPUs: it publishes the machine's GPUs in Kubernetes, and gives
-// each container only the GPUs of its claim.
-// In: the machine's GPUs, the claims of its pods. Out: ResourceSlices, device files in containers, errors for claims that are rejected.
+// Package agent implements the program pai-agent, which runs on each machine with GPUs. The agent publishes the machine's GPUs in Kubernetes, and
+// gives each container only the GPUs of the container's claim. In: the machine's GPUs, and the claims of the machine's pods. Out: ResourceSlices,
+// device files in containers, and errors for rejected claims.
 package agent
 
 import (
@@ -35,7 +35,6 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// options holds the values of the command line's flags.
 type options struct {
 	node, machines, probe, root, toolkit, hook, kubelet, cdi, notices, cgroups, kubeconfig, listen, access string
 
@@ -74,8 +73,8 @@ func parse(args []string, out io.Writer) (*options, error) {
 	return o, nil
 }
 
-// Run runs the program pai-agent with its arguments until ctx ends, and writes log messages to out. With the argument amdgpu, it runs the program
-// that reads AMD's GPUs.
+// Run runs the program pai-agent with the given arguments until ctx ends, and writes log messages to out. With the argument amdgpu, Run runs the
+// program that reads AMD's GPUs.
 func Run(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) > 0 && args[0] == amdgpu.Command {
 		return amdgpu.Run(ctx, args[1:], out)
@@ -150,7 +149,7 @@ func run(ctx context.Context, o *options, client kubernetes.Interface, l net.Lis
 	go func() {
 		served <- httpserver.Serve(serving, l, answers(&accepted, &published, d, o.access), httpserver.Small())
 	}()
-	// Split GPUs before they are published. Splits that take longer, or wait for a pod, continue later.
+	// Split GPUs before publishing devices. Splits that take longer, or that wait for a pod, continue later.
 	first, cancelFirst := context.WithTimeout(ctx, firstSplits)
 	d.split(first)
 	cancelFirst()
@@ -192,17 +191,17 @@ func run(ctx context.Context, o *options, client kubernetes.Interface, l net.Lis
 }
 
 const (
-	// silence is how long the program that reads the GPUs may write no output.
+	// silence is the maximum time without output of the program that reads the GPUs.
 	silence = 30 * time.Second
 	// firstLook is how long the agent waits for the first report.
 	firstLook = 45 * time.Second
-	// again is the pause before a program that has exited is restarted.
+	// again is the pause before an exited program is restarted.
 	again = time.Second
-	// apiPatience is how long the agent waits for the API server before it logs a message about the wait.
+	// apiPatience is how long the agent waits for the API server before logging a message.
 	apiPatience = 5 * time.Second
 )
 
-// look starts watching the GPUs of the machine, and returns when the GPUs are known.
+// look starts watching the machine's GPUs, and returns when the GPUs are known.
 func look(ctx context.Context, machine gpu.Machine, v vendor, folder string, log *slog.Logger) (*monitor, error) {
 	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return nil, err
@@ -235,8 +234,8 @@ func look(ctx context.Context, machine gpu.Machine, v vendor, folder string, log
 	return m, m.first(ctx, firstLook)
 }
 
-// answers returns a handler that serves metrics and health. The health checks are whether the agent runs, whether the kubelet has accepted the agent
-// and the GPUs are published, and whether the GPUs are healthy.
+// answers returns a handler that serves metrics and health checks. The health checks report whether the agent runs, whether the kubelet has accepted
+// the agent and the GPUs are published, and whether the GPUs are healthy.
 func answers(accepted *atomic.Pointer[kubeletplugin.Helper], published *atomic.Bool, d *Driver, accessFile string) http.Handler {
 	mux := http.NewServeMux()
 	registry := prometheus.NewRegistry()

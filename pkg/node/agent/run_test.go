@@ -36,7 +36,7 @@ import (
 	"github.com/openpai/paictl/test/runnable"
 )
 
-// TestMain also runs the program that reads AMD's GPUs, because the agent starts itself as a separate program for that.
+// TestMain also runs the program that reads AMD's GPUs, because the agent runs its own executable as that program.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == amdgpu.Command {
 		if Run(context.Background(), os.Args[1:], os.Stdout) != nil {
@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 func dial(t *testing.T, socket string) *grpc.ClientConn {
 	t.Helper()
 	require.Eventually(t, func() bool { _, err := os.Stat(socket); return err == nil }, 30*time.Second, 10*time.Millisecond)
-	// The file exists a moment before the program listens on the socket.
+	// The file exists shortly before the program listens on the socket.
 	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, conn.Close()) })
@@ -163,7 +163,6 @@ func TestTheAgentServesTheKubelet(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, answer.GetClaims()[b.GetUid()].GetError())
 
-	// A GPU becomes sick.
 	health, err := drahealth.NewDRAResourceHealthClient(dial(t, info.GetEndpoint())).NodeWatchResources(t.Context(), &drahealth.NodeWatchResourcesRequest{})
 	require.NoError(t, err)
 	sick := reportOf(4)
@@ -222,7 +221,7 @@ func TestTheCommandLine(t *testing.T) {
 	assert.NoError(t, Run(t.Context(), []string{"--help"}, io.Discard))
 }
 
-// After a restart, the machine has no instances. Devices that can't be allocated aren't published.
+// A restart removes the instances of the machine. The agent doesn't publish devices that can't be allocated.
 func TestInstancesAreMadeBeforeAnyoneIsToldOfThem(t *testing.T) {
 	t.Parallel()
 	client := kubetest.Start(t).Client

@@ -18,13 +18,13 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// This file writes the files that tell the container runtime which devices the containers of a claim get.
+// This file writes files for the container runtime that define the devices of each claim's containers.
 
-// rewriting limits the time for writing the container runtime's files of all claims. If a GPU hangs, the agent can't determine the edits, and
-// terminated pods would have to wait for the agent.
+// rewriting limits the time for writing the container runtime's files of all claims. If a GPU hangs, the agent can't determine the edits. Without the
+// limit, the termination of pods would wait.
 const rewriting = 20 * time.Second
 
-// writeSpecs writes the container runtime's files of all claims. It reports whether it succeeded.
+// writeSpecs writes the container runtime's files of all claims. writeSpecs returns false if a file couldn't be written.
 func (d *Driver) writeSpecs(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, rewriting)
 	defer cancel()
@@ -39,8 +39,8 @@ func (d *Driver) writeSpecs(ctx context.Context) bool {
 	return all
 }
 
-// followDriver writes the container runtime's files of all claims again whenever the driver or the instances of its GPUs change, because the previous
-// driver's files no longer exist. It retries failed writes, and returns when ctx ends.
+// followDriver rewrites the container runtime's files of all claims when the driver or the GPU instances change, because the files of the previous
+// driver no longer exist. followDriver retries failed writes, and returns when ctx ends.
 func (d *Driver) followDriver(ctx context.Context) {
 	told := ""
 	for ctx.Err() == nil {
@@ -53,7 +53,6 @@ func (d *Driver) followDriver(ctx context.Context) {
 	}
 }
 
-// removeLeftSpecs removes the container runtime's files of claims that have ended.
 func (d *Driver) removeLeftSpecs() error {
 	entries, err := os.ReadDir(d.cdi)
 	if err != nil {
@@ -74,11 +73,10 @@ const specSuffix = ".json"
 
 func specName(uid types.UID) string { return claim.Driver + "-" + string(uid) + specSuffix }
 
-// specDevice returns a name for a claim's device. The name contains the claim's UID, because the container runtime may cache a device by name, so
-// that no name may be used twice.
+// specDevice returns a name for a claim's device. The name contains the claim's UID, because the container runtime may cache devices by name.
+// Therefore no name may be used twice.
 func specDevice(uid types.UID, device string) string { return string(uid) + "-" + device }
 
-// writeSpec writes the container runtime's file with the devices of a claim.
 func (d *Driver) writeSpec(ctx context.Context, r *record) error {
 	spec := &specs.Spec{Kind: kind}
 	var hardware []*device // the devices that aren't simulated
@@ -98,7 +96,7 @@ func (d *Driver) writeSpec(ctx context.Context, r *record) error {
 		}
 		one := specs.Device{Name: specDevice(r.UID, a.Device)}
 		if cards[g.card] && g.instance == nil {
-			// The claim already has another part of this GPU. The container runtime doesn't accept a device without edits.
+			// The claim already contains another part of this GPU. The container runtime rejects devices without edits.
 			one.ContainerEdits.Env = []string{fmt.Sprintf("PAICTL_%s=1", strings.ToUpper(strings.ReplaceAll(a.Device, "-", "_")))}
 			more = append(more, one)
 			continue

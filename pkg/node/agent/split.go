@@ -10,10 +10,10 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// This file splits GPUs into instances (MIG), and restores them to one piece, as the machine's SKU defines. A GPU whose split isn't the configured
-// one gets no jobs. If a claim has parts of a GPU, the agent waits until the claim ends before it splits the GPU.
+// This file splits GPUs into instances (MIG), or removes splits, as the machine's SKU defines. A GPU with a wrong split isn't allocated to jobs. If a
+// claim uses parts of a GPU, the agent splits the GPU after the claim has ended.
 
-// unlike describes how a GPU is split if this isn't the configured split. It returns "" if the split is correct or unknown. The caller holds the
+// unlike describes a GPU's split if it differs from the configured split. unlike returns "" if the split is correct or unknown. The caller holds the
 // lock.
 func (m *monitor) unlike(s *slot) string {
 	is := s.gpu.MIG
@@ -33,7 +33,7 @@ func (m *monitor) unlike(s *slot) string {
 	return fmt.Sprintf("it should be split into %d x %s (MIG), but is %s", max(m.parts, 1), m.mig, is)
 }
 
-// notSplit returns the fault of a GPU whose split isn't the configured one, with the reason why the agent hasn't split it yet, or "". The caller
+// notSplit returns the fault of a GPU with a wrong split, or "". The fault contains the reason why the agent hasn't split the GPU yet. The caller
 // holds the lock.
 func (m *monitor) notSplit(s *slot) string {
 	unlike := m.unlike(s)
@@ -48,13 +48,13 @@ func (m *monitor) notSplit(s *slot) string {
 	return unlike
 }
 
-// splits reports whether the agent may split a GPU, or restore it to one piece. It may not change another program's split. The caller holds the lock.
+// splits reports whether the agent may split a GPU or remove its split. The agent doesn't change splits of other programs. The caller holds the lock.
 func (m *monitor) splits(s *slot) bool {
 	return m.mig != "" && s.gpu.MIG != nil || m.mig == "" && s.MIG != ""
 }
 
-// toSplit returns the numbers of the GPUs whose split has to change. now are the GPUs that the agent may split now, and later are the GPUs whose next
-// attempt isn't due yet.
+// toSplit returns the numbers of the GPUs with a wrong split. now are the GPUs that the agent may split now. later are the GPUs whose next attempt
+// isn't due yet.
 func (m *monitor) toSplit() (now, later []int32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -71,7 +71,7 @@ func (m *monitor) toSplit() (now, later []int32) {
 	return now, later
 }
 
-// named returns a text with the names of all instances of all GPUs.
+// named returns a text with the names of all GPU instances.
 func (m *monitor) named() (out string) {
 	cards, _ := m.cards()
 	for _, c := range cards {
@@ -80,7 +80,7 @@ func (m *monitor) named() (out string) {
 	return out
 }
 
-// begin records that the agent is about to split a GPU, so that the next agent may continue the split or revert it.
+// begin records that the agent is about to split a GPU, so that the next agent may continue or revert the split.
 func (m *monitor) begin(index int32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -91,7 +91,7 @@ func (m *monitor) begin(index int32) {
 	m.store(before)
 }
 
-// ended records the result of a split and the pause before the next attempt. waits is the reason of a failure, or "" for success.
+// ended records the result of a split, and the pause before the next attempt. waits is the reason of a failure, or "" after a success.
 func (m *monitor) ended(index int32, waits string, pause time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -107,22 +107,22 @@ func (m *monitor) ended(index int32, waits string, pause time.Duration) {
 }
 
 const (
-	// splitting is how long splitting a GPU may take, including resets.
+	// splitting is the time limit for splitting a GPU, including resets.
 	splitting = 3 * time.Minute
-	// splitEvery is the time between two checks whether the claims that block a split have ended.
+	// splitEvery is the interval between checks for the end of claims that block a split.
 	splitEvery = 15 * time.Second
-	// busyPause is the pause before the next attempt if programs outside of pods use the GPU. It is long because each attempt interrupts the reports
-	// of all GPUs.
+	// busyPause is the pause before the next attempt if programs outside of pods use the GPU. The pause is long because each attempt interrupts the
+	// reports of all GPUs.
 	busyPause = time.Minute
-	// failedPause is the pause before the next attempt if a GPU can't be split. It is long because each attempt may reset the GPU.
+	// failedPause is the pause before the next attempt after a failure. The pause is long because each attempt may reset the GPU.
 	failedPause = 10 * time.Minute
-	// firstSplits is how long the agent may split GPUs before it publishes them and becomes ready.
+	// firstSplits is how long the agent may split GPUs before it publishes the GPUs and becomes ready.
 	firstSplits = 2 * time.Minute
-	// nextReport is how long the agent waits for a report that shows the new split.
+	// nextReport is how long the agent waits for a report with the new split.
 	nextReport = 20 * time.Second
 )
 
-// keepSplit splits GPUs whenever their split differs from the configured split, until ctx ends.
+// keepSplit splits GPUs when their split differs from the configured split. keepSplit returns when ctx ends.
 func (d *Driver) keepSplit(ctx context.Context) {
 	for ctx.Err() == nil {
 		_, changed := d.gpus.devices()
@@ -134,7 +134,7 @@ func (d *Driver) keepSplit(ctx context.Context) {
 	}
 }
 
-// split splits the unused GPUs as configured. all reports whether all GPUs are now split as configured.
+// split splits the unused GPUs as configured. all reports whether all GPUs now have the configured split.
 func (d *Driver) split(ctx context.Context) (all bool) {
 	failed := map[int32]error{}
 	todo, _ := d.gpus.toSplit()
@@ -163,7 +163,7 @@ func (d *Driver) split(ctx context.Context) (all bool) {
 	return len(now)+len(later) == 0
 }
 
-// splitOne splits a GPU, or restores it to one piece.
+// splitOne splits a GPU, or removes its split.
 func (d *Driver) splitOne(ctx context.Context, index int32) error {
 	g, ok := d.gpus.cardOf(index)
 	if !ok {
@@ -185,8 +185,8 @@ func (d *Driver) splitOne(ctx context.Context, index int32) error {
 	return d.vendor.split(ctx, &g, want, keep)
 }
 
-// await waits until reports show the new splits, and records an error in failed for each GPU whose new split doesn't appear. Until then, no claim
-// gets a part of these GPUs.
+// await waits until reports contain the new splits. await adds an error to failed for each GPU whose new split doesn't appear. During the wait, parts
+// of these GPUs aren't allocated to claims.
 func (d *Driver) await(ctx context.Context, todo []int32, failed map[int32]error) {
 	for end := time.Now().Add(nextReport); ; {
 		missing, _ := d.gpus.toSplit()

@@ -28,7 +28,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// splitVendor is a vendor whose GPUs are split as the agent requests, unless a test sets another result.
+// splitVendor is a vendor that splits GPUs as requested, unless a test sets another result.
 type splitVendor struct {
 	simulated
 	see   func(*gpu.Report)
@@ -69,7 +69,7 @@ func (v *splitVendor) report() *gpu.Report {
 	return r
 }
 
-// newSplit returns a machine with two GPUs whose SKU splits each of them into n instances of a profile.
+// newSplit returns a machine with two GPUs. The SKU splits each GPU into n instances of a profile.
 func newSplit(t *testing.T, profile string, n int32) (*ordered, *splitVendor) {
 	t.Helper()
 	o := newOrdered(t)
@@ -86,7 +86,7 @@ func (o *ordered) configure(v *splitVendor, profile string, n int32) {
 	v.see, o.vendor = o.gpus.see, v
 }
 
-// nodes returns the device files that the containers of a claim get, by device.
+// nodes returns the device files in a claim's containers, by device.
 func (o *ordered) nodes(uid string) map[string]string {
 	o.t.Helper()
 	out := map[string]string{}
@@ -205,7 +205,7 @@ func TestAGPUIsNotSplitUnderAJob(t *testing.T) {
 	_, err = o.prepare(claimOf("next", "gpu-7"))
 	require.NoError(t, err)
 
-	// The configuration changes back.
+	// The configuration is reverted.
 	o.configure(v, "", 0)
 	require.False(t, o.split(t.Context()))
 	assert.Contains(t, o.reason(1), "it is split into instances (MIG): 7 x 1g.10gb; it waits: the claim jobs/claim-next holds it")
@@ -225,7 +225,7 @@ func TestInstancesAreMadeAgainForThePodsThatHaveThem(t *testing.T) {
 	_, err := o.prepare(claimOf("a", "gpu-9"))
 	require.NoError(t, err)
 	before := o.nodes("a")
-	// When the machine starts again, the instances no longer exist, but the kubelet's pods still do.
+	// A restart of the machine removes the instances but not the kubelet's pods.
 	v.is, v.asked = map[int32]gpu.Split{}, nil
 	o.gpus.see(v.report())
 	require.NoError(t, os.Remove(filepath.Join(o.folders.cdi, specName("a"))))
@@ -250,7 +250,7 @@ func TestWhatSomeoneElseHasSplitStaysAsItIs(t *testing.T) {
 	require.ErrorContains(t, err, "its GPU is split into instances")
 }
 
-// An agent that is killed during a split has recorded that the split is its own, so that the next agent continues it.
+// An agent is killed during a split. The next agent continues the split, because the killed agent has recorded it.
 func TestTheNextAgentGoesOn(t *testing.T) {
 	o, v := newSplit(t, "1g.10gb", 7)
 	v.fails = errors.New("killed")
@@ -293,7 +293,7 @@ func TestWhatDoesntWorkIsSaid(t *testing.T) {
 	assert.Empty(t, v.asked)
 }
 
-// TestRealInstancesByNVIDIAsPrograms runs all programs of a machine with two A100 GPUs except for the driver: pai-nvml, and NVIDIA's nvidia-ctk.
+// TestRealInstancesByNVIDIAsPrograms runs pai-nvml and NVIDIA's nvidia-ctk for a machine with two A100 GPUs. Only the driver is simulated.
 func TestRealInstancesByNVIDIAsPrograms(t *testing.T) {
 	tier.More(t, "it compiles NVIDIA's container toolkit and pai-nvml")
 	t.Parallel()
@@ -334,7 +334,7 @@ func TestRealInstancesByNVIDIAsPrograms(t *testing.T) {
 
 	_, err = o.prepare(claimOf("a", "gpu-4"))
 	require.NoError(t, err)
-	// The instance's GPU is the second, whose device file is /dev/nvidia0. The instance is at the second place, and has a different number.
+	// The second GPU contains the instance and has the device file /dev/nvidia0. The instance's number differs from its place.
 	one := all[4].instance
 	require.NotNil(t, one)
 	gi, ci := gpu.Minors(0, one.GI, one.CI)
@@ -347,7 +347,6 @@ func TestRealInstancesByNVIDIAsPrograms(t *testing.T) {
 	assert.Contains(t, string(data), "NVIDIA_VISIBLE_DEVICES=void", "as nvidia-ctk has it: no other hook adds anything")
 	assert.NotContains(t, string(data), root)
 
-	// The machine restarts.
 	nvml.Reboot(t, root)
 	require.Eventually(t, func() bool { return watched.sick()[0] != "" }, silence, again/50)
 	_, err = o.prepare(claimOf("a", "gpu-4"))
@@ -356,7 +355,7 @@ func TestRealInstancesByNVIDIAsPrograms(t *testing.T) {
 	_, err = o.prepare(claimOf("a", "gpu-4"))
 	require.NoError(t, err)
 
-	// The SKU no longer contains instances. The state of one GPU doesn't affect containers with the other GPU.
+	// The SKU no longer contains instances. The state of a GPU doesn't affect containers with the other GPU.
 	watched.mu.Lock()
 	watched.mig, watched.parts = "", 0
 	watched.mu.Unlock()

@@ -18,23 +18,23 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// vendor holds the operations that differ between vendors of GPUs. The SKU of a machine determines the vendor of its GPUs.
+// vendor holds the operations that differ between GPU vendors. The SKU of a machine determines the vendor.
 type vendor interface {
-	// watch reports the machine's GPUs until ctx ends. It calls see with each report, and calls failed with the reason whenever the reports stop.
+	// watch reports the machine's GPUs until ctx ends. watch calls see with each report. When the reports stop, watch calls failed with the reason.
 	watch(ctx context.Context, see func(*gpu.Report), failed func(error))
-	// equip adds the edits for containers with real GPUs to spec, whose devices correspond to gpus in order. all are the GPUs of the machine, and
-	// driver is the version of its driver.
+	// equip adds the edits for containers with real GPUs to spec. The devices of spec correspond to gpus in order. all are the GPUs of the machine, and
+	// driver is the driver version.
 	equip(ctx context.Context, spec *specs.Spec, gpus []*device, all []device, driver string) error
 	// reset resets a GPU that isn't allocated to a pod, and returns a message.
 	reset(ctx context.Context, g *device) (string, error)
-	// split splits a GPU into instances, or restores it to one piece. With keep, it doesn't destroy instances of the profile. It returns a
+	// split splits a GPU into instances, or removes its split. If keep is set, split doesn't destroy instances of the profile. split returns a
 	// gpu.BusyError if a program uses the GPU.
 	split(ctx context.Context, g *device, want gpu.Split, keep bool) error
-	// labels returns the labels that the vendor's own program would write on a Node with these GPUs.
+	// labels returns the labels that the vendor's own program would write to a Node with these GPUs.
 	labels(gpus []device, driver, cuda string) map[string]string
 }
 
-// vendor returns the vendor of a machine's GPUs. faults is the file with the faults of simulated GPUs, splits is the file with their splits, and hook
+// vendor returns the vendor of a machine's GPUs. faults is the file with the faults of simulated GPUs, and splits is the file with their splits. hook
 // is the path of nvidia-cdi-hook on the machine.
 func (o *options) vendor(m gpu.Machine, faults, splits, hook string) (vendor, error) {
 	probe := func(program string, args ...string) *gpu.Probe {
@@ -56,7 +56,7 @@ func (o *options) vendor(m gpu.Machine, faults, splits, hook string) (vendor, er
 	return v, nil
 }
 
-// nvidia is the vendor NVIDIA. NVIDIA's library reports the GPUs, and its container toolkit returns the edits for containers.
+// nvidia is the vendor NVIDIA. NVIDIA's library reports the GPUs, and NVIDIA's container toolkit returns the edits for containers.
 type nvidia struct {
 	probe   *gpu.Probe
 	toolkit *toolkit.Toolkit
@@ -75,7 +75,7 @@ func (n nvidia) equip(ctx context.Context, spec *specs.Spec, gpus []*device, all
 		switch {
 		case g.Lost || g.missing:
 		case g.unlike != "" && !slices.ContainsFunc(gpus, func(one *device) bool { return one.card == g.card }):
-			// Skip this GPU in any case, because the edits for the other GPUs don't depend on it.
+			// Skip this GPU, because the edits for other GPUs don't depend on this GPU.
 		case g.MIG != nil && g.MIG.Enabled:
 			state += " " + g.MIG.Named()
 			for _, i := range g.MIG.Instances {
@@ -105,7 +105,7 @@ func (n nvidia) equip(ctx context.Context, spec *specs.Spec, gpus []*device, all
 }
 
 func (n nvidia) split(ctx context.Context, g *device, want gpu.Split, keep bool) error {
-	// Stop the program that reads the GPUs, because it has them open.
+	// Stop the program that reads the GPUs, because it has opened the GPUs.
 	resume, err := n.probe.Hold(ctx)
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (n nvidia) split(ctx context.Context, g *device, want gpu.Split, keep bool)
 }
 
 func (n nvidia) reset(ctx context.Context, g *device) (string, error) {
-	// Stop the program that reads the GPUs, because it has them open.
+	// Stop the program that reads the GPUs, because it has opened the GPUs.
 	resume, err := n.probe.Hold(ctx)
 	if err != nil {
 		return "", err
@@ -154,16 +154,15 @@ func (n nvidia) reset(ctx context.Context, g *device) (string, error) {
 	return "it was reset", nil
 }
 
-// amd is the vendor AMD. The files of the kernel's driver describe the GPUs. The images of containers contain all libraries, so containers need only
-// device files.
+// amd is the vendor AMD. The files of the kernel's driver describe the GPUs. Containers need only device files, because their images contain all
+// libraries.
 type amd struct{ probe *gpu.Probe }
 
 func (a amd) watch(ctx context.Context, see func(*gpu.Report), failed func(error)) {
 	a.probe.Watch(ctx, see, failed)
 }
 
-// kfd is the device file for computing on all AMD GPUs. The kernel allows a program to compute only on those GPUs whose render nodes the program may
-// open.
+// kfd is the device file for computing on all AMD GPUs. A program can compute only on the GPUs whose render nodes it may open.
 const kfd = "/dev/kfd"
 
 func (a amd) equip(_ context.Context, spec *specs.Spec, gpus []*device, _ []device, _ string) error {
@@ -187,8 +186,8 @@ func (a amd) split(context.Context, *device, gpu.Split, bool) error {
 	return errors.New("paictl can't split GPUs of AMD")
 }
 
-// openToAll returns a device file that any user in a container may open. On the machine, the file belongs to the group render, whose ID isn't known
-// in containers. Only containers that get the device file can use it.
+// openToAll returns a device file that any user in a container may open. On the machine, the file belongs to the group render, whose ID is unknown in
+// containers. The file is accessible only in containers that receive it.
 func openToAll(path, host string) *specs.DeviceNode {
 	mode := fs.FileMode(0o666)
 	return &specs.DeviceNode{Path: path, HostPath: host, FileMode: &mode, Permissions: "rw"}

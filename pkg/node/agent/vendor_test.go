@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/test/amdgputest"
 )
 
-// amdMachine returns the files of a machine with real AMD GPUs, and a function that returns its report.
+// amdMachine returns the files of a machine with AMD GPUs, and a function that returns the machine's report.
 func amdMachine(t *testing.T, cards ...amdgputest.Card) (*amdgputest.Tree, func() *gpu.Report) {
 	t.Helper()
 	tr := amdgputest.New(t)
@@ -103,7 +103,7 @@ func TestWhatMakesAnAMDGPUSick(t *testing.T) {
 	}
 }
 
-// A machine may have cards of both vendors.
+// A machine may have cards of NVIDIA and AMD.
 func TestTheSKUSaysWhoseGPUsAreTold(t *testing.T) {
 	t.Parallel()
 	o := &options{node: "n1", machines: "/machines", root: "/host", probe: "/pai-nvml", toolkit: "/nvidia-ctk"}

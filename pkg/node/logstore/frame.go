@@ -11,8 +11,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// A segment is a file that consists of frames. A frame is a compressed piece of a log with its origin. The state of a log is stored only in its
-// frames, so that the pieces and the state can't differ if the program is killed.
+// A segment is a file that consists of frames. A frame is a compressed piece of a log with metadata. The state of a log is stored only in its frames,
+// so that the log and the state can't differ if the program is killed.
 const (
 	frameMagic  = 0x31464c50 // "PLF1"
 	frameHeader = 64
@@ -21,17 +21,17 @@ const (
 )
 
 const (
-	// flagGap means that lines before this frame are missing, because they were removed before they could be read.
+	// flagGap means that lines before this frame are missing, because the kubelet removed the lines too early.
 	flagGap = 1 << iota
-	// flagOpen means that the last line continues in the next frame. When the kubelet rotates a file, containerd closes it in the middle of a line.
+	// flagOpen means that the last line continues in the next frame. The kubelet's rotation may split a line between two files.
 	flagOpen
-	// flagCounted means that the bits from errorLines on contain the number of the frame's lines of stderr. Frames of earlier versions don't contain
-	// it.
+	// flagCounted means that the bits from errorLines on contain the number of stderr lines in the frame. Frames of earlier versions don't have this
+	// flag.
 	flagCounted
 	errorLines = 8 // a shift: 24 bits are enough, because a frame has fewer bytes, and therefore fewer lines
 )
 
-// frame describes one piece of a log.
+// frame describes a piece of a log.
 type frame struct {
 	flags     uint32
 	raw, size uint32 // the size in the log, and the compressed size
@@ -47,10 +47,10 @@ func (f *frame) end() int64 { return f.offset + int64(f.raw) }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// errTorn means that a frame wasn't written completely.
+// errTorn means that a frame is incomplete.
 var errTorn = errors.New("a frame is damaged")
 
-// codec compresses and decompresses frames. It is safe for concurrent use.
+// codec compresses and decompresses frames. codec can be used concurrently.
 type codec struct {
 	in  *zstd.Encoder
 	out *zstd.Decoder
@@ -68,7 +68,6 @@ func newCodec() (*codec, error) {
 	return &codec{in, out}, nil
 }
 
-// pack returns an encoded frame with the lines in data.
 func (c *codec) pack(f *frame, data []byte) []byte {
 	out := make([]byte, frameHeader, frameHeader+len(data)/4)
 	out = c.in.EncodeAll(data, out)
@@ -89,7 +88,7 @@ func checksum(header, payload []byte) uint32 {
 	return crc32.Update(crc32.Checksum(header, castagnoli), castagnoli, payload)
 }
 
-// readHeader reads the header of the frame at a position in a segment. It returns io.EOF at the end of the segment.
+// readHeader reads the header of the frame at a position in a segment. readHeader returns io.EOF at the end of the segment.
 func readHeader(r io.ReaderAt, at int64) (frame, error) {
 	var b [frameHeader]byte
 	n, err := r.ReadAt(b[:], at)
@@ -111,7 +110,7 @@ func readHeader(r io.ReaderAt, at int64) (frame, error) {
 	return f, nil
 }
 
-// unpack reads the frame at a position in a segment, and checks its content.
+// unpack reads the frame at a position in a segment, and verifies the content.
 func (c *codec) unpack(r io.ReaderAt, at int64) ([]byte, error) {
 	f, err := readHeader(r, at)
 	if err != nil {
@@ -131,7 +130,7 @@ func (c *codec) unpack(r io.ReaderAt, at int64) ([]byte, error) {
 	return data, nil
 }
 
-// describe sets the properties of the frame that follow from its lines.
+// describe sets the properties of a frame that depend on its lines.
 func (f *frame) describe(data []byte) {
 	open := map[bool]bool{} // by whether it is stderr
 	errs, strange := uint32(0), false
@@ -164,7 +163,7 @@ func (f *frame) describe(data []byte) {
 
 func (f *frame) open() bool { return f.flags&flagOpen != 0 }
 
-// linesOf returns how many lines of a stream end in the frame. known is false if the number can be determined only by reading the lines.
+// linesOf returns the number of lines of a stream that end in the frame. known is false if counting requires reading the lines.
 func (f *frame) linesOf(stream string) (n int64, known bool) {
 	errs := f.flags >> errorLines
 	switch {
@@ -178,8 +177,8 @@ func (f *frame) linesOf(stream string) (n int64, known bool) {
 	return int64(f.lines - errs), true
 }
 
-// without reports whether the frame contains no line of a stream. It returns false if the last line continues in the next frame, because that line
-// may belong to the stream.
+// without reports whether the frame contains no line of a stream. without returns false if the last line continues in the next frame, because that
+// line may belong to the stream.
 func (f *frame) without(stream string) bool {
 	n, known := f.linesOf(stream)
 	return known && n == 0 && !f.open()

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
-// The last lines of one stream may be anywhere in a long log, so frames without such lines are skipped without unpacking them.
+// The last lines of a stream may be anywhere in a long log. Frames without lines of the stream are skipped without unpacking them.
 func TestTheEndOfAStreamIsFoundWithoutUnpackingTheOther(t *testing.T) {
 	l := newLab(t)
 	stamp := l.now.Format(time.RFC3339Nano)

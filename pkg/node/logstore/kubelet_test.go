@@ -22,7 +22,7 @@ const (
 	podDir = "pai-jobs_0123456789abcdef-worker-0_" + uid
 )
 
-// lab is a machine with the folder of a kubelet, a container that writes to it, and the folder of the store.
+// lab is a machine with the kubelet's folder, a container that writes to this folder, and the folder of the store.
 type lab struct {
 	t            *testing.T
 	pods, folder string
@@ -46,7 +46,7 @@ func (l *lab) container() string { return filepath.Join(l.pods, podDir, "app") }
 
 func (l *lab) current() string { return filepath.Join(l.container(), "0.log") }
 
-// restart opens the store again with the state on the disk, as after a kill. It doesn't close or write anything first.
+// restart opens the store again without closing the old store, as after a kill.
 func (l *lab) restart() {
 	s, err := Open(Options{Pods: l.pods, Folder: l.folder, Namespace: "pai-jobs", Limits: l.limits, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return l.now }})
 	require.NoError(l.t, err)
@@ -54,7 +54,6 @@ func (l *lab) restart() {
 	l.t.Cleanup(s.close)
 }
 
-// raw appends a text to the container's file.
 func (l *lab) raw(text string) {
 	f, err := os.OpenFile(l.current(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o640)
 	require.NoError(l.t, err)
@@ -63,7 +62,6 @@ func (l *lab) raw(text string) {
 	require.NoError(l.t, f.Close())
 }
 
-// print writes n lines in containerd's format.
 func (l *lab) print(n int) {
 	var b strings.Builder
 	for range n {
@@ -74,7 +72,7 @@ func (l *lab) print(n int) {
 	l.raw(b.String())
 }
 
-// rotate rotates the container's file like the kubelet: it adds the time to the name of the file, and containerd begins a new file.
+// rotate rotates the container's file like the kubelet. rotate adds the time to the name of the file, and containerd starts a new file.
 func (l *lab) rotate() {
 	if info, err := os.Stat(l.current()); err != nil || info.Size() == 0 {
 		return // only what is too large
@@ -90,7 +88,7 @@ func (l *lab) rotated() []string {
 	return names
 }
 
-// squeeze compresses the oldest rotated files, and removes all but the newest keep files.
+// squeeze compresses the oldest rotated files, and keeps only the newest files.
 func (l *lab) squeeze(compress, keep int) {
 	for i, name := range l.rotated() {
 		if i >= compress || strings.HasSuffix(name, ".gz") {
@@ -114,7 +112,6 @@ func (l *lab) squeeze(compress, keep int) {
 
 func (l *lab) round() { l.store.Round(l.t.Context()) }
 
-// query parses the parameters of a request, with defaults.
 func (l *lab) query(text string) Query {
 	v, err := url.ParseQuery(text)
 	require.NoError(l.t, err)
@@ -123,7 +120,6 @@ func (l *lab) query(text string) Query {
 	return q
 }
 
-// page reads one page of the container's log.
 func (l *lab) page(q Query) (*Page, []string) {
 	x := l.store.find(uid, "app")
 	require.NotNil(l.t, x, "there is no log")
@@ -137,7 +133,6 @@ func (l *lab) page(q Query) (*Page, []string) {
 	return p, out
 }
 
-// all reads the whole log page by page.
 func (l *lab) all(most int64) (start int64, gaps int, lines []string) {
 	q := Query{Tail: -1, Most: most}
 	for i := 0; ; i++ {
@@ -154,7 +149,7 @@ func (l *lab) all(most int64) (start int64, gaps int, lines []string) {
 	}
 }
 
-// whole requires that the log contains all printed lines, once and in order.
+// whole verifies that the log contains each printed line once and in order.
 func (l *lab) whole() {
 	l.t.Helper()
 	start, gaps, lines := l.all(64 << 10)

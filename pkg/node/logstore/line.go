@@ -7,8 +7,8 @@ import (
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
-// criLine is a line in the kubelet's log files, with the format STAMP STREAM TAG TEXT. A line of a program with more than 16 KiB is split into
-// several such lines, and all of them except the last are partial.
+// criLine is a line in the kubelet's log files. The format is STAMP STREAM TAG TEXT. The container runtime splits lines that are longer than 16 KiB.
+// All parts except the last part are marked as partial.
 type criLine struct {
 	stamp   int64 // ns
 	time    []byte
@@ -50,8 +50,7 @@ func parseStamp(text string) (int64, bool) {
 	return t.UnixNano(), true
 }
 
-// of reports whether a line belongs to a stream. If stream is empty, it returns true. A line that isn't in the kubelet's format counts as a line of
-// stdout.
+// of reports whether a line belongs to a stream. of returns true if stream is empty. A line in another format counts as a line of stdout.
 func (l *criLine) of(stream string, ok bool) bool {
 	return stream == "" || ok && string(l.stream) == stream || !ok && stream == "stdout"
 }
@@ -67,7 +66,7 @@ type joiner struct {
 
 func newJoiner(only string) *joiner { return &joiner{only, map[string]*logapi.Line{}} }
 
-// add adds a line from a file, and calls give if that line completes a line of the log.
+// add adds a line from a file. add calls give if the added line completes a line of the log.
 func (j *joiner) add(line []byte, give func(logapi.Line) error) error {
 	l, ok := parseLine(line)
 	if !l.of(j.only, ok) {
@@ -92,7 +91,7 @@ func (j *joiner) add(line []byte, give func(logapi.Line) error) error {
 	return give(*p)
 }
 
-// rest calls give with the lines whose ends are missing.
+// rest calls give with the incomplete lines.
 func (j *joiner) rest(give func(logapi.Line) error) error {
 	for _, stream := range []string{"stdout", "stderr"} {
 		if p := j.pending[stream]; p != nil {
@@ -105,11 +104,11 @@ func (j *joiner) rest(give func(logapi.Line) error) error {
 	return nil
 }
 
-// lastLine returns the offset after the last newline in data, at which an incomplete line may begin.
+// lastLine returns the offset after the last newline in data. An incomplete line may begin at this offset.
 func lastLine(data []byte) int { return bytes.LastIndexByte(data, '\n') + 1 }
 
-// cut returns the best position for the end of a piece of a log. It is after the last complete line of the log, or else after the last line in the
-// file.
+// cut returns the best position for the end of a piece of a log. This is the end of the last complete log line or, without a complete log line, the
+// end of the last line in the file.
 func cut(data []byte) int {
 	end := bytes.LastIndexByte(data, '\n') + 1
 	for at := end; at > 0; {

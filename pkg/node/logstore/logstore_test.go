@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
-// A user reported this with seq 300000; sleep 30: the kubelet rotates the log, and then reports that there is no output.
+// A user reported this error: with seq 300000; sleep 30, the kubelet rotates the log and then returns no output.
 func TestWhatTheKubeletRotatedIsStillThere(t *testing.T) {
 	l := newLab(t)
 	l.print(300_000)
@@ -82,7 +82,7 @@ func TestAKillAtAnyByteOfAWriteLosesAndDoublesNothing(t *testing.T) {
 		l.restart()
 		l.whole()
 	}
-	// A power failure leaves pages without their data.
+	// A power failure may leave pages of zeros.
 	zeroes := append(append([]byte{}, after[:len(before)+70]...), make([]byte, len(after)-len(before)-70)...)
 	require.NoError(t, os.WriteFile(name, zeroes, 0o600))
 	l.restart()
@@ -120,7 +120,7 @@ func TestTheOldestLinesGoAndItIsSaidHowMany(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, first, strings.Count(string(data[:start]), "\n"), "the bytes before the first line are those that are missing")
 
-	// Dropped lines aren't read again, although the kubelet still has them.
+	// Dropped lines aren't read again, although the kubelet still stores them.
 	l.rotate()
 	l.print(10)
 	l.restart()
@@ -240,7 +240,7 @@ func TestPartsOfALongLineAreOneLine(t *testing.T) {
 	assert.Equal(t, []string{"between", strings.Repeat(part, 40) + "end"}, lines)
 }
 
-// This happened with containerd 2.4 when the kubelet rotated the log of a program that wrote fast.
+// containerd 2.4 splits a line when the kubelet rotates the log of a fast program.
 func TestALineThatARotationCutsIsOneLine(t *testing.T) {
 	l := newLab(t)
 	l.raw("2026-03-01T12:00:01.1Z stdout F 14436430\n2026-03-01T12:00:01.2Z stdout P 1\n")

@@ -9,14 +9,14 @@ import (
 	"unicode/utf8"
 )
 
-// needle is a text that every match of a regular expression contains. A search for this text in a whole frame is many times faster than matching each
+// needle is a text that every match of a regular expression contains. Searching a whole frame for this text is many times faster than matching each
 // line.
 type needle struct {
 	text []byte // in lower case if fold is set; empty if no text is known
 	fold bool   // whether the case is ignored
 }
 
-// needleOf returns the longest literal text at the top level of an expression, or an empty needle.
+// needleOf returns the longest literal at the top level of an expression, or an empty needle.
 func needleOf(re *regexp.Regexp) (n needle) {
 	parsed, err := syntax.Parse(re.String(), syntax.Perl)
 	if err != nil {
@@ -54,7 +54,7 @@ func (n needle) missing() func([]byte) bool {
 		if !n.fold {
 			return !bytes.Contains(data, n.text)
 		}
-		// The Kelvin sign and the long s are the only two letters outside of ASCII that fold to an ASCII letter.
+		// The Kelvin sign and the long s are the only non-ASCII letters that fold to ASCII letters.
 		if bytes.Contains(data, []byte("\u212a")) || bytes.Contains(data, []byte("\u017f")) {
 			return false
 		}

@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// piece is a line in the kubelet's file, which is a line of the log or a part of a long line. Each piece belongs to exactly one window, so
-// consecutive windows contain every byte of the log once.
+// piece is a line in the kubelet's file. piece is a log line or a part of a long log line. Each piece belongs to exactly one window, so consecutive
+// windows contain every byte of the log once.
 type piece struct {
 	at, next     int64 // the positions of this piece and of the next piece
 	stamp        []byte
@@ -18,12 +18,12 @@ type piece struct {
 	text         []byte
 }
 
-// streams holds whether the last line of stdout, and the last line of stderr, continues.
+// streams reports for stdout and for stderr whether the last line continues.
 type streams [2]bool
 
-// split calls give with the pieces of a frame, until give returns false. at is the position of data in the log. open are the lines that the previous
-// frame has left open, and left are the lines that this frame leaves open. A line without a piece in a frame has ended, so that the meaning of a
-// position doesn't depend on where reading begins.
+// split calls give with the pieces of a frame, until give returns false. at is the position of data in the log. open are the lines that continue from
+// the previous frame, and left are the lines that continue in the next frame. A line without a piece in a frame has ended, so that the meaning of a
+// position doesn't depend on the start of the read.
 func split(data []byte, at int64, open streams, give func(piece) bool) (left streams, more bool) {
 	for line := range bytes.Lines(data) {
 		l, ok := parseLine(line)
@@ -45,7 +45,7 @@ func split(data []byte, at int64, open streams, give func(piece) bool) (left str
 	return left, true
 }
 
-// openAfter returns which lines a frame leaves open.
+// openAfter returns the lines that continue after a frame.
 func (p *Page) openAfter(f *framePlace) (streams, error) {
 	if f == nil || !f.open() {
 		return streams{}, nil
@@ -55,7 +55,7 @@ func (p *Page) openAfter(f *framePlace) (streams, error) {
 	return left, err
 }
 
-// data returns the content of a frame. For a damaged frame, it returns nil and counts a gap.
+// data returns the content of a frame. For a damaged frame, data returns nil and counts a gap.
 func (p *Page) data(f framePlace) ([]byte, error) {
 	file, err := os.Open(segmentPath(p.dir, f.segment))
 	if err != nil {
@@ -70,7 +70,7 @@ func (p *Page) data(f framePlace) ([]byte, error) {
 	return data, err
 }
 
-// lastOf returns the last frame of a segment, or nil if the segment has no frames.
+// lastOf returns the last frame of a segment, or nil if the segment is empty.
 func (p *Page) lastOf(g segment) (*framePlace, error) {
 	frames, err := p.scan(g)
 	if err != nil || len(frames) == 0 {
@@ -79,9 +79,9 @@ func (p *Page) lastOf(g segment) (*framePlace, error) {
 	return &framePlace{frames[len(frames)-1], g.start}, nil
 }
 
-// walk calls give with the pieces that end after the position from, until give returns false or most bytes of the log were read. It returns the
-// position of the first piece that give didn't accept. skip, if not nil, reports whether no piece of a frame is of interest. walk doesn't skip frames
-// that contain parts of lines from other frames.
+// walk calls give with the pieces that end after the position from. walk stops when give returns false, or after reading most bytes of the log. walk
+// returns the position of the first piece that give rejected. skip reports whether a frame can be skipped, and may be nil. walk doesn't skip frames
+// with parts of lines from other frames.
 func (p *Page) walk(ctx context.Context, segments []segment, from, most int64, skip func(data []byte) bool, give func(piece) bool) (next int64, err error) {
 	next, open, begun, read := max(from, p.Start), streams{}, false, int64(0)
 	var before *framePlace
@@ -142,8 +142,8 @@ func (p *Page) walk(ctx context.Context, segments []segment, from, most int64, s
 	return next, nil
 }
 
-// walkBack calls give with the pieces before a position, the latest first, until give returns false or most bytes of the log were read. It returns
-// the position of the earliest piece that give accepted.
+// walkBack calls give with the pieces before a position, latest first. walkBack stops when give returns false, or after reading most bytes of the
+// log. walkBack returns the position of the earliest piece that give accepted.
 func (p *Page) walkBack(ctx context.Context, segments []segment, to, most int64, give func(piece) bool) (first int64, err error) {
 	first, read := to, int64(0)
 	for i := len(segments) - 1; i >= 0; i-- {
@@ -179,7 +179,7 @@ func (p *Page) walkBack(ctx context.Context, segments []segment, to, most int64,
 	return first, nil
 }
 
-// piecesBefore returns the pieces that end before a position, in frame j of segment i.
+// piecesBefore returns the pieces in frame j of segment i that end before a position.
 func (p *Page) piecesBefore(segments []segment, i int, frames []placed, j int, to int64) (all []piece, err error) {
 	var before *framePlace
 	if j > 0 {

@@ -22,7 +22,7 @@ type Query struct {
 	Times  bool   // before each line
 }
 
-// Page is a part of a log, which a Query selects.
+// Page is the part of a log that a Query selects.
 type Page struct {
 	Start, Next, End int64 // the range of the kept log, and the start of the page after this one
 	Gaps             int   // places in the log at which lines are missing
@@ -32,13 +32,12 @@ type Page struct {
 	codec            *codec
 }
 
-// framePlace is a frame with its position and its segment.
 type framePlace struct {
 	placed
 	segment int64
 }
 
-// snapshot returns the current state of the log: a page without frames, and the segments.
+// snapshot returns the current state of the log as a page without frames, and the segments.
 func (s *stream) snapshot() (*Page, []segment) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +48,6 @@ func (s *stream) snapshot() (*Page, []segment) {
 	return p, slices.Clone(s.segments)
 }
 
-// page returns the part of the log that a query selects.
 func (s *stream) page(q Query) (*Page, error) {
 	p, segments := s.snapshot()
 	var err error
@@ -64,7 +62,7 @@ func (s *stream) page(q Query) (*Page, error) {
 	return p, err
 }
 
-// forward adds the frames that follow an offset or a time to the page, up to a total size.
+// forward adds the frames after an offset or a time to the page, up to a total size.
 func (p *Page) forward(segments []segment, offset, since, most int64) error {
 	begun, size := false, int64(0)
 	for _, g := range segments {
@@ -89,8 +87,8 @@ func (p *Page) forward(segments []segment, offset, since, most int64) error {
 	return nil
 }
 
-// scan reads the positions of a segment's frames. If the segment was dropped in the meantime, scan returns no frames, and the log begins at the
-// segment's end.
+// scan reads the positions of a segment's frames. If the segment was dropped in the meantime, scan returns no frames and moves the start of the log
+// to the segment's end.
 func (p *Page) scan(g segment) ([]placed, error) {
 	frames, _, err := scan(p.dir, g.start)
 	if errors.Is(err, os.ErrNotExist) {
@@ -105,7 +103,7 @@ func (p *Page) scan(g segment) ([]placed, error) {
 	return frames, err
 }
 
-// hold removes frames from the end of the page if the rest of their last line may still be written.
+// hold removes frames from the end of the page if the rest of their last line may still arrive.
 func (p *Page) hold() {
 	for n := len(p.frames); n > 0 && p.Next == p.End && p.frames[n-1].open(); n-- {
 		p.Next, p.End = p.frames[n-1].offset, p.frames[n-1].offset
@@ -113,7 +111,7 @@ func (p *Page) hold() {
 	}
 }
 
-// tail adds the frames that contain the last lines. If stream isn't empty, only lines of this stream count.
+// tail adds the frames that contain the last lines. If stream isn't empty, tail counts only lines of this stream.
 func (p *Page) tail(segments []segment, lines int64, stream string) error {
 	have := int64(0)
 	for i := len(segments) - 1; i >= 0 && lines > 0; i-- {
@@ -142,7 +140,6 @@ func (p *Page) tail(segments []segment, lines int64, stream string) error {
 	return nil
 }
 
-// count returns how many lines of a stream end in a frame.
 func (p *Page) count(place framePlace, stream string) (n int64, err error) {
 	if n, known := place.linesOf(stream); known {
 		return n, nil
@@ -164,7 +161,6 @@ func (p *Page) count(place framePlace, stream string) (n int64, err error) {
 	return n, err
 }
 
-// each calls give with each line of a page.
 func (p *Page) each(q Query, give func(logapi.Line) error) error {
 	skip, j, begun := p.skip, newJoiner(q.Stream), q.Since.IsZero()
 	out := func(l logapi.Line) error {
@@ -193,7 +189,7 @@ func (p *Page) each(q Query, give func(logapi.Line) error) error {
 	return j.rest(out)
 }
 
-// segment passes the lines of those frames to j that are in the same segment as the first frame. It returns the number of these frames.
+// segment passes the lines of all frames in the first frame's segment to j. segment returns the number of frames.
 func (p *Page) segment(frames []framePlace, j *joiner, give func(logapi.Line) error) (n int, err error) {
 	start := frames[0].segment
 	for n < len(frames) && frames[n].segment == start {

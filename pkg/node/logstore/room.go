@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// makeRoom removes logs that are too old, and the oldest parts of logs if all logs together are too large.
+// makeRoom removes expired logs. If the total size exceeds the limit, makeRoom also removes the oldest parts of logs.
 func (s *Store) makeRoom() {
 	all := s.all()
 	used := int64(0)
@@ -27,8 +27,8 @@ func (s *Store) makeRoom() {
 	s.mu.Unlock()
 }
 
-// squeeze removes the oldest segments until all logs fit into the limit. It first takes them from the logs of pods that no longer exist, then from
-// the longest logs. It doesn't remove the segment to which the lines of a running container are written.
+// squeeze removes the oldest segments until all logs fit into the limit. squeeze takes segments from the logs of deleted pods first, and then from
+// the longest logs. squeeze doesn't remove the current segment of a running container.
 func (s *Store) squeeze(all []keyed, used int64) int64 {
 	for _, x := range all {
 		x.mu.Lock()
@@ -74,7 +74,8 @@ func (s *Store) squeeze(all []keyed, used int64) int64 {
 	return used
 }
 
-// droppable returns the size of a log from which segments may be removed while its container runs, or 0 if the log has only one segment.
+// droppable returns the size of a running container's log if the log contains removable segments. droppable returns 0 for a log with a single
+// segment.
 func (s *stream) droppable() int64 {
 	if len(s.segments) < 2 {
 		return 0
@@ -82,7 +83,6 @@ func (s *stream) droppable() int64 {
 	return s.disk()
 }
 
-// remove deletes all files of a log.
 func (s *Store) remove(x keyed) error {
 	if err := os.RemoveAll(x.dir); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/meter"
 )
 
-// Run runs the program pai-logs with its arguments until ctx ends, and writes log messages to out.
+// Run runs the program pai-logs with the given arguments until ctx ends. Run writes log messages to out.
 func Run(ctx context.Context, args []string, out io.Writer) error {
 	o := Options{Log: slog.New(slog.NewTextHandler(out, nil)), Now: time.Now}
 	fs := flag.NewFlagSet("pai-logs", flag.ContinueOnError)
@@ -53,7 +53,6 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	return serve(ctx, l, store, NewServer(store, meter.New(*groups), *token, *password).Handler())
 }
 
-// connections limits the number of simultaneous connections.
 const connections = 500
 
 // serve stores logs and serves requests until ctx ends.

@@ -14,7 +14,7 @@ import (
 
 const segmentSuffix = ".seg"
 
-// segment is a file of frames. Its name is the position of its first byte in the log.
+// segment is a file of frames. The name of the file is the position of its first byte in the log.
 type segment struct {
 	start, end int64 // in the log
 	size       int64 // on the disk
@@ -24,7 +24,7 @@ func segmentPath(dir string, start int64) string {
 	return filepath.Join(dir, fmt.Sprintf("%020d%s", start, segmentSuffix))
 }
 
-// listSegments returns the segments of a log in order. It doesn't set their ends.
+// listSegments returns the segments of a log in order. listSegments doesn't set the ends of segments.
 func listSegments(dir string) ([]segment, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -46,13 +46,12 @@ func listSegments(dir string) ([]segment, error) {
 	return out, nil
 }
 
-// placed is a frame with its position in its segment.
 type placed struct {
 	frame
 	at int64
 }
 
-// scan reads the headers of a segment's frames. whole is the length of the segment's complete part.
+// scan reads the headers of a segment's frames. whole is the length of the segment without an incomplete frame at the end.
 func scan(dir string, start int64) (frames []placed, whole int64, err error) {
 	f, err := os.Open(segmentPath(dir, start))
 	if err != nil {
@@ -80,8 +79,8 @@ func scan(dir string, start int64) (frames []placed, whole int64, err error) {
 	}
 }
 
-// recover repairs the last segment. If the program was killed while it was writing a frame, recover removes that frame. The kubelet still has those
-// lines, so they are read again.
+// recover repairs the last segment. recover removes a frame that is incomplete because the program was killed. The lines are then read again from the
+// kubelet's files.
 func (c *codec) recover(dir string, start int64) (frames []placed, whole int64, err error) {
 	frames, whole, err = scan(dir, start)
 	if err != nil {

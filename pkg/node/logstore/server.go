@@ -20,11 +20,11 @@ import (
 )
 
 const (
-	// pageMost limits the size of a response, so that the client can soon repeat an interrupted request.
+	// pageMost limits the size of a response, so that a client doesn't lose much after an interruption.
 	pageMost = 8 << 20
 	// waitMost is how long a request may wait for lines.
 	waitMost = 30 * time.Second
-	// waitStep is the time between two checks of the kubelet's file during the wait.
+	// waitStep is the interval between checks of the kubelet's file during a wait.
 	waitStep = 250 * time.Millisecond
 	// writeTime limits the time for sending a response to a slow client.
 	writeTime = 5 * time.Minute
@@ -32,7 +32,7 @@ const (
 	searches = 2
 )
 
-// Server serves requests for logs, and for the resource use of the containers of jobs.
+// Server serves requests for logs and for the resource use of job containers.
 type Server struct {
 	store      *Store
 	meter      *meter.Meter
@@ -42,8 +42,8 @@ type Server struct {
 	searching chan struct{}
 }
 
-// NewServer returns a server. It reads the token from tokenFile for each request, because the kubelet renews the file. It reads the password for its
-// metrics from accessFile in the same way. If accessFile is "", everyone may read the metrics.
+// NewServer returns a server. The server reads the token from tokenFile for each request, because the kubelet updates the file. The server also reads
+// the password for its metrics from accessFile for each request. If accessFile is "", the metrics require no password.
 func NewServer(s *Store, m *meter.Meter, tokenFile, accessFile string) *Server {
 	return &Server{s, m, tokenFile, accessFile, make(chan struct{}, searches)}
 }
@@ -84,8 +84,8 @@ func (s *Server) serveLog(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// found returns the log that a request names. It limits the time for the wait and the following response, because the proxy in front of the server
-// has its own limits. If the log doesn't exist, found responds with an error and returns nil.
+// found returns the requested log. found limits the time for the wait and the response, because the proxy in front of the server has its own limits.
+// If the log doesn't exist, found sends an error response and returns nil.
 func (s *Server) found(w http.ResponseWriter, r *http.Request, wait time.Duration) *stream {
 	x := s.store.find(r.PathValue("uid"), r.PathValue("container"))
 	if x == nil {
@@ -99,7 +99,7 @@ func (s *Server) found(w http.ResponseWriter, r *http.Request, wait time.Duratio
 	return x
 }
 
-// badQuery responds with the error for an invalid query, and its remedy.
+// badQuery sends the error response to an invalid query, with a remedy.
 func badQuery(w http.ResponseWriter, err error) {
 	text := err.Error()
 	if remedy := hint.Of(err); remedy != "" {
@@ -146,11 +146,11 @@ func (s *Store) await(ctx context.Context, x *stream, q Query, wait time.Duratio
 	}
 }
 
-// settleTries is the number of checks of a file that has a successor and still grows.
+// settleTries is the maximum number of checks of a file that still grows after rotation.
 const settleTries = 8
 
-// catchUp stores all lines that a container has written so far. If these lines can't be read, the next round reports that, and the request gets the
-// lines that were read before.
+// catchUp stores all lines that a container has written so far. catchUp ignores read errors, because the next round reports read errors. The request
+// then gets the lines that were read earlier.
 func (s *Store) catchUp(ctx context.Context, x *stream) {
 	for range settleTries {
 		if x.finished() || x.ingest(true) != nil || !x.isUnsettled() {
@@ -192,7 +192,7 @@ func (s *Server) answer(w http.ResponseWriter, q Query, p *Page) {
 	}
 }
 
-// query parses the parameters of a request for a page. It returns an error for unknown parameters.
+// query parses the parameters of a request for a page. query rejects unknown parameters.
 func (s *Server) query(v url.Values) (q Query, wait time.Duration, err error) {
 	q = Query{Tail: -1, Most: pageMost, Times: true}
 	now := s.store.now()
@@ -232,7 +232,6 @@ func (s *Server) query(v url.Values) (q Query, wait time.Duration, err error) {
 	return q, wait, nil
 }
 
-// whole parses a number that isn't negative.
 func whole(text string) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err == nil && n < 0 {
@@ -241,7 +240,6 @@ func whole(text string) (int64, error) {
 	return n, err
 }
 
-// metrics serves the machine's metrics to Prometheus.
 func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	s.store.mu.Lock()
 	used, logs, bad := s.store.used, len(s.store.streams), len(s.store.told)

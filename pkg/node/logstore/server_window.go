@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// serveWindow serves the lines at a position in a log.
 func (s *Server) serveWindow(w http.ResponseWriter, r *http.Request) {
 	q, err := readWindowQuery(r.URL.Query())
 	if err != nil {
@@ -23,7 +22,6 @@ func (s *Server) serveWindow(w http.ResponseWriter, r *http.Request) {
 	answerJSON(w, out, err)
 }
 
-// serveMatches serves the lines that match an expression in a part of a log.
 func (s *Server) serveMatches(w http.ResponseWriter, r *http.Request) {
 	q, err := readMatchQuery(r.URL.Query())
 	if err != nil {
@@ -45,7 +43,7 @@ func (s *Server) serveMatches(w http.ResponseWriter, r *http.Request) {
 	answerJSON(w, out, err)
 }
 
-// awaitAfter stores the new output of the container, and waits until the log continues after an offset. It doesn't wait for other kinds of places.
+// awaitAfter stores the new output of the container. If at is an offset, awaitAfter also waits until the log continues after the offset.
 func (s *Store) awaitAfter(ctx context.Context, x *stream, at place, wait time.Duration) {
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()

@@ -14,7 +14,7 @@ import (
 	"syscall"
 )
 
-// source is one of the kubelet's files with the log of a container. The time of its first line identifies it, because this time stays the same when
+// source is a file of the kubelet with the log of a container. The time of the first line identifies the file, because this time stays the same when
 // the kubelet renames or compresses the file.
 type source struct {
 	id     int64
@@ -27,10 +27,10 @@ type source struct {
 	quiet  bool     // it has not grown since the last check, and already had a successor then
 }
 
-// current reports whether a file has the name of the file to which the container still writes.
+// current reports whether the container still writes to the file with this name.
 func current(name string) bool { return strings.HasSuffix(name, ".log") }
 
-// openPlain opens a regular file. It rejects links, and pipes, which could block forever.
+// openPlain opens a regular file. openPlain rejects links. openPlain also rejects pipes, because opening a pipe could block forever.
 func openPlain(path string) (*os.File, fs.FileInfo, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -46,10 +46,10 @@ func openPlain(path string) (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
-// errEmpty is the error for a file that doesn't contain the complete time of its first line yet.
+// errEmpty means that the file doesn't contain the complete time of its first line yet.
 var errEmpty = errors.New("the file has no line yet")
 
-// openSource opens a file of a log and reads its first line to identify it.
+// openSource opens a file of a log. openSource reads the first line to identify the file.
 func openSource(folder, name string) (*source, error) {
 	f, info, err := openPlain(filepath.Join(folder, name))
 	if err != nil {
@@ -103,7 +103,6 @@ func (s *source) grow() {
 	}
 }
 
-// from returns a reader that begins at an offset in the uncompressed file.
 func (s *source) from(at int64) (io.Reader, error) {
 	if !s.packed {
 		return io.NewSectionReader(s.file, at, max(s.size-at, 0)), nil
@@ -116,7 +115,6 @@ func (s *source) from(at int64) (io.Reader, error) {
 	return z, err
 }
 
-// key returns a text that identifies the source.
 func (s *source) key() string { return strconv.FormatInt(s.id, 10) }
 
 func (s *source) close() {
@@ -126,7 +124,7 @@ func (s *source) close() {
 	}
 }
 
-// logName reports whether a file in a container's folder belongs to the log of the container. Such names are 0.log, 0.log.TIME and 0.log.TIME.gz.
+// logName reports whether a file in a container's folder belongs to the container's log. Such names are 0.log, 0.log.TIME and 0.log.TIME.gz.
 func logName(name string) bool {
 	return (strings.HasSuffix(name, ".log") || strings.Contains(name, ".log.")) && !strings.HasSuffix(name, ".tmp")
 }

@@ -1,7 +1,6 @@
-// Package logstore keeps the output of the containers of jobs, longer than the kubelet keeps it: the
-// program pai-logs, one on each machine.
-// In: the kubelet's folders of logs, which it rotates and removes. Out: segments on the machine's disk,
-// and an HTTP API that serves them, and reports missing lines.
+// Package logstore implements the program pai-logs, which stores the output of job containers longer than the kubelet. pai-logs runs on each machine.
+// In: the kubelet's log folders, in which the kubelet rotates and removes files. Out: segments on the machine's disk, and an HTTP API that serves the
+// logs and reports missing lines.
 package logstore
 
 import (
@@ -26,7 +25,7 @@ type Limits struct {
 	Age     time.Duration // time after which the log of a removed pod is deleted; 0: never
 }
 
-// segment returns the size of a segment after which the next segment begins. A log is removed segment by segment.
+// segment returns the size at which a new segment begins. Old parts of a log are removed segment by segment.
 func (l *Limits) segment() int64 { return min(max(l.PerTask/16, 1<<20), 64<<20) }
 
 const (
@@ -34,7 +33,7 @@ const (
 	workers = 2
 )
 
-// Store keeps the logs of one machine.
+// Store stores the logs of a machine.
 type Store struct {
 	pods, root, prefix string
 	limits             Limits
@@ -59,7 +58,7 @@ type Options struct {
 	Now       func() time.Time
 }
 
-// Open opens a store that contains the logs of earlier runs.
+// Open opens a store. The store contains the logs of earlier runs.
 func Open(o Options) (*Store, error) {
 	if err := os.MkdirAll(o.Folder, 0o700); err != nil {
 		return nil, err
@@ -73,10 +72,10 @@ func Open(o Options) (*Store, error) {
 	return s, s.remember()
 }
 
-// names matches valid UIDs and names of containers. The names are checked because they become parts of paths.
+// names matches valid UIDs and names of containers. Names must match because they become parts of paths.
 var names = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
-// remember adds the logs that earlier runs stored. Their pods may no longer exist.
+// remember adds the logs of earlier runs. The pods of these logs may no longer exist.
 func (s *Store) remember() error {
 	uids, err := folders(s.root)
 	if err != nil {
@@ -94,7 +93,7 @@ func (s *Store) remember() error {
 	return nil
 }
 
-// folders returns the subfolders whose names may be UIDs or names of containers. It skips links.
+// folders returns the subfolders whose names are valid UIDs or container names. folders skips links.
 func folders(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -109,7 +108,7 @@ func folders(dir string) ([]string, error) {
 	return out, nil
 }
 
-// add adds the log of a container. from is the kubelet's folder for the log, or "" if the folder doesn't exist.
+// add adds the log of a container. from is the kubelet's folder of the log, or "" if the folder doesn't exist.
 func (s *Store) add(uid, container, from string) {
 	key := uid + "/" + container
 	s.mu.Lock()
@@ -124,8 +123,8 @@ func (s *Store) add(uid, container, from string) {
 	}
 }
 
-// find returns the log of a container, even if its pod was just created. It returns nil if there is no such log. "app" means the user's container,
-// which has another name in pods that another program made.
+// find returns the log of a container, or nil if the log doesn't exist. find also finds logs of new pods. The name "app" selects the user's
+// container, which has another name in pods that another program created.
 func (s *Store) find(uid, container string) *stream {
 	if err := s.discover(); err != nil {
 		s.problem("pods", err)
@@ -147,7 +146,7 @@ func (s *Store) find(uid, container string) *stream {
 	return only
 }
 
-// uids returns the UIDs of the jobs' pods whose logs the kubelet has, or the store still keeps.
+// uids returns the UIDs of the job pods whose logs are in the kubelet's folders or in the store.
 func (s *Store) uids() map[string]bool {
 	if err := s.discover(); err != nil {
 		s.problem("pods", err)
@@ -162,7 +161,7 @@ func (s *Store) uids() map[string]bool {
 	return out
 }
 
-// discover adds the logs of all pods that have a folder of the kubelet.
+// discover adds the logs of all pods with a folder of the kubelet.
 func (s *Store) discover() error {
 	pods, err := os.ReadDir(s.pods)
 	if err != nil {
@@ -184,7 +183,7 @@ func (s *Store) discover() error {
 	return nil
 }
 
-// Run follows all logs until the context ends, and then closes them.
+// Run stores all logs until the context ends, and then closes them.
 func (s *Store) Run(ctx context.Context) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -244,7 +243,7 @@ func (s *Store) Round(ctx context.Context) {
 	s.makeRoom()
 }
 
-// problem writes an error about a log to the program's own log, unless it is the same as the previous error about that log.
+// problem writes an error about a log to the program's own log. problem skips an error that equals the previous error of the same log.
 func (s *Store) problem(key string, err error) {
 	text := ""
 	if err != nil {

@@ -18,16 +18,16 @@ const (
 	// A frame is written when it contains frameEnough bytes, or after frameWait.
 	frameEnough = 256 << 10
 	frameWait   = 10 * time.Second
-	// roundMost limits how many bytes of one log are read before the next log is read.
+	// roundMost limits the number of bytes that are read from a log before the next log is read.
 	roundMost = 64 << 20
-	// lingering is how long a file that has a successor is kept open, because the container may still write to it.
+	// lingering is how long a rotated file is kept open, because the container may still write to the file.
 	lingering = 10 * time.Second
-	// rotatedKept is the number of files that the kubelet keeps in addition to the current file. If a log has that many files when it is first read,
-	// the kubelet may already have removed other files.
+	// rotatedKept is the number of rotated files that the kubelet keeps. If a log has this number of rotated files at the first read, the kubelet may
+	// already have removed further files.
 	rotatedKept = 4
 )
 
-// stream is the log of one container.
+// stream is the log of a container.
 type stream struct {
 	codec  *codec
 	limits *Limits
@@ -50,7 +50,7 @@ type stream struct {
 	over     bool                // its pod no longer exists, and all lines are read
 	seen     bool                // the kubelet's folder was read
 	gaps     int
-	// unsettled means that the file before the current file still grew at the last check.
+	// unsettled means that the newest rotated file still grew at the last check.
 	unsettled bool
 }
 
@@ -59,7 +59,7 @@ func newStream(c *codec, limits *Limits, from, dir string, now func() time.Time)
 		files: map[string]*source{}, done: map[string]bool{}, retired: map[int64]time.Time{}}
 }
 
-// load reads the part of the log that an earlier run has stored.
+// load reads the stored part of the log from an earlier run.
 func (s *stream) load() error {
 	if s.loaded {
 		return nil
@@ -96,7 +96,7 @@ func (s *stream) load() error {
 	return nil
 }
 
-// ingest stores the lines that the container has written since the last call. If all is set, it also stores amounts that are too small for a frame.
+// ingest stores the lines that the container has written since the last call. If all is set, ingest also stores lines that don't fill a frame.
 func (s *stream) ingest(all bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +124,7 @@ func (s *stream) ingest(all bool) error {
 	return failed
 }
 
-// look finds the files of the log, and files that were removed. there is false if the kubelet's folder of the log doesn't exist.
+// look finds the files of the log, and detects removed files. there is false if the kubelet's folder of the log doesn't exist.
 func (s *stream) look() (there bool, err error) {
 	entries, err := os.ReadDir(s.from)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -164,7 +164,7 @@ func (s *stream) look() (there bool, err error) {
 	return there, err
 }
 
-// renamed determines whether open files still have their names, because the kubelet may have given a name to another file.
+// renamed checks whether open files still have their names, because the kubelet may have given a name to another file.
 func (s *stream) renamed(byName map[string]bool) {
 	for name, src := range s.files {
 		if src.gone || !byName[name] {
@@ -182,7 +182,7 @@ func (s *stream) renamed(byName map[string]bool) {
 	}
 }
 
-// found adds a file, unless the file was read completely, or is already open under another name.
+// found adds a file. found skips a file that was read completely or is already open under another name.
 func (s *stream) found(src *source) {
 	for name, other := range s.files {
 		if other.id != src.id {
@@ -208,8 +208,7 @@ func (s *stream) found(src *source) {
 	s.files[src.name] = src
 }
 
-// firstLook determines, when the folder is first read, whether lines were written and removed before the log was watched. The kubelet removes the
-// oldest files first.
+// firstLook checks at the first read whether lines were removed before they could be stored. The kubelet removes the oldest files first.
 func (s *stream) firstLook(oldest int64, rotated int) {
 	if s.seen || oldest == 0 {
 		return
@@ -232,7 +231,7 @@ func (s *stream) inOrder() []*source {
 	})
 }
 
-// take reads a file from its last position, up to a limit, and stores the lines. It returns the number of bytes that it read.
+// take reads a file from its last position, up to a limit, and stores the lines. take returns the number of bytes that it read.
 func (s *stream) take(src *source, all bool, most int64) (n int64, err error) {
 	src.grow()
 	_, succeeded := s.retired[src.id]
@@ -282,7 +281,7 @@ func (s *stream) take(src *source, all bool, most int64) (n int64, err error) {
 	return n, nil
 }
 
-// retire closes a file to which no more lines will be written.
+// retire closes a file if the container no longer writes to the file.
 func (s *stream) retire(src *source) {
 	if current(src.name) && !src.gone {
 		return
@@ -315,7 +314,7 @@ func (s *stream) retiredFor(src *source) time.Duration {
 	return s.now().Sub(since)
 }
 
-// append writes a piece of a file to the log. It removes the oldest segments if the log becomes too large.
+// append writes a piece of a file to the log. append removes the oldest segments if the log becomes too large.
 func (s *stream) append(src *source, data []byte) error {
 	f := &frame{offset: s.end, source: src.id, sourceEnd: s.consumed[src.id] + int64(len(data))}
 	f.describe(data)
@@ -339,7 +338,6 @@ func (s *stream) append(src *source, data []byte) error {
 	return s.shrink()
 }
 
-// active returns the segment to which the next lines are written.
 func (s *stream) active() *segment {
 	if n := len(s.segments); n == 0 || s.segments[n-1].end-s.segments[n-1].start >= s.limits.segment() {
 		s.segments = append(s.segments, segment{start: s.end, end: s.end})
@@ -347,7 +345,7 @@ func (s *stream) active() *segment {
 	return &s.segments[len(s.segments)-1]
 }
 
-// write appends data to a segment. If it writes only a part, the next attempt overwrites that part.
+// write appends data to a segment. If the write is incomplete, the next attempt overwrites the written part.
 func (s *stream) write(g *segment, data []byte) error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
@@ -370,7 +368,6 @@ func (s *stream) shrink() error {
 	return nil
 }
 
-// drop removes the oldest segment of the log.
 func (s *stream) drop() error {
 	if err := os.Remove(segmentPath(s.dir, s.segments[0].start)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -379,7 +376,6 @@ func (s *stream) drop() error {
 	return nil
 }
 
-// disk returns the size of the log on the disk.
 func (s *stream) disk() (n int64) {
 	for _, g := range s.segments {
 		n += g.size
@@ -397,7 +393,7 @@ func (s *stream) close() {
 	}
 }
 
-// finished reports whether the log is complete because its pod no longer exists and all lines were read.
+// finished reports whether the log is complete. A log is complete if its pod no longer exists and all lines were read.
 func (s *stream) finished() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

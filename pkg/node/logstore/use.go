@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// serveUse serves the resource use of the containers of jobs. It doesn't reveal the resource use of the machine's other containers.
+// serveUse serves the resource use of job containers. serveUse doesn't serve the resource use of other containers.
 func (s *Server) serveUse(w http.ResponseWriter, r *http.Request) {
 	list, err := s.meter.Use(r.Context(), s.store.uids())
 	if err != nil {

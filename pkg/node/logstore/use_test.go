@@ -13,7 +13,6 @@ import (
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
-// runs creates the control group of a pod's container.
 func (l *lab) runs(pod, container string) {
 	l.t.Helper()
 	dir := filepath.Join(l.groups, "kubepods", "pod"+pod, container)

@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// stepBytes limits how many bytes of a log are read for one response, because a single line may be larger than any response.
+	// stepBytes limits the number of log bytes that are read for a response, because a single line may be larger than any response.
 	stepBytes = 64 << 20
-	// dropTries is how many times a request is processed if segments are dropped during the processing.
+	// dropTries is the maximum number of attempts of a request if segments are dropped during the request.
 	dropTries = 3
 )
 
-// place is a place in a log: its start, its end, the first line that was written at or after a time, or an offset.
+// place is a place in a log: the start, the end, an offset, or the first line that was written at or after a time.
 type place struct {
 	edge   string // start or end
 	time   time.Time
@@ -42,17 +42,16 @@ func readPlace(text string) (place, error) {
 	return place{offset: offset}, err
 }
 
-// windowQuery selects the lines in a window.
 type windowQuery struct {
 	at     place
 	before bool // the lines before the position, instead of those from it on
 	lines  int
-	// longest is the maximum number of bytes of a line that are returned.
+	// longest is the maximum number of returned bytes per line.
 	longest int
 	wait    time.Duration
 }
 
-// readWindowQuery parses the parameters of a request for a window. It returns an error for unknown parameters.
+// readWindowQuery parses the parameters of a request for a window. readWindowQuery rejects unknown parameters.
 func readWindowQuery(v url.Values) (q windowQuery, err error) {
 	q = windowQuery{lines: logapi.WindowLines, longest: logapi.LineBytes}
 	for name := range v {
@@ -83,7 +82,6 @@ func readWindowQuery(v url.Values) (q windowQuery, err error) {
 	return q, nil
 }
 
-// between parses a number from 1 to most.
 func between(text string, most int) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err == nil && (n < 1 || n > most) {
@@ -92,7 +90,6 @@ func between(text string, most int) (int, error) {
 	return n, err
 }
 
-// resolve returns the offset of a place in the log.
 func (p *Page) resolve(ctx context.Context, segments []segment, at place) (int64, error) {
 	switch {
 	case at.edge == logapi.AtStart:
@@ -105,7 +102,7 @@ func (p *Page) resolve(ctx context.Context, segments []segment, at place) (int64
 	return min(at.offset, p.End), nil
 }
 
-// seek returns the position of the first line that was written at or after a time, which is in ns.
+// seek returns the position of the first line that was written at or after since, in nanoseconds.
 func (p *Page) seek(ctx context.Context, segments []segment, since int64) (int64, error) {
 	for _, g := range segments {
 		frames, err := p.scan(g)
@@ -121,12 +118,11 @@ func (p *Page) seek(ctx context.Context, segments []segment, since int64) (int64
 	return p.End, nil
 }
 
-// span returns the kept range of the log.
 func (p *Page) span(limit int64) logapi.Span {
 	return logapi.Span{Start: p.Start, End: p.End, Gaps: p.Gaps, Limit: limit}
 }
 
-// window returns the lines that a query selects. If a segment is dropped in the meantime, window starts again.
+// window returns the lines that a query selects. window starts again if a segment is dropped in the meantime.
 func (s *stream) window(ctx context.Context, q windowQuery) (w *logapi.Window, err error) {
 	for range dropTries {
 		p, segments := s.snapshot()
@@ -147,7 +143,7 @@ func (s *stream) window(ctx context.Context, q windowQuery) (w *logapi.Window, e
 }
 
 // windowFrom returns the lines that begin at or after a position. The window ends before the first line that doesn't fit. If only one line is
-// requested, the window may end within that line, and the next window contains the rest.
+// requested, the window may end within the line, and the next window contains the rest of the line.
 func (p *Page) windowFrom(ctx context.Context, segments []segment, from int64, q windowQuery) (*logapi.Window, error) {
 	w := &logapi.Window{Lines: []logapi.PlacedLine{}}
 	open, size := [2]int{}, 0 // by stream: 1 + the index of its line that continues
@@ -217,7 +213,7 @@ func (p *Page) windowBefore(ctx context.Context, segments []segment, to int64, q
 	return finished(w, from, err)
 }
 
-// lineBack is a line that is read backwards. It copies each byte only once, because a line may be much longer than its returned part.
+// lineBack is a line that is read backwards. lineBack copies each byte only once, because a line may be much longer than its returned part.
 type lineBack struct {
 	logapi.PlacedLine
 	longest int
@@ -225,7 +221,7 @@ type lineBack struct {
 	held    int      // bytes of parts
 }
 
-// prepend adds a part at the beginning of the line, and returns by how many bytes the returned text grows.
+// prepend adds a part at the beginning of the line. prepend returns the increase of the returned text's size.
 func (l *lineBack) prepend(text []byte) int {
 	before := min(l.held, l.longest)
 	l.parts = append(l.parts, bytes.Clone(text[:min(l.longest, len(text))]))
@@ -237,7 +233,7 @@ func (l *lineBack) prepend(text []byte) int {
 	return min(l.held, l.longest) - before
 }
 
-// whole returns the line, joined from its parts.
+// whole joins the parts and returns the line.
 func (l *lineBack) whole() logapi.PlacedLine {
 	slices.Reverse(l.parts)
 	l.Text = bytes.Join(l.parts, nil)
@@ -245,7 +241,7 @@ func (l *lineBack) whole() logapi.PlacedLine {
 	return l.PlacedLine
 }
 
-// finished sets the start of a window, and removes Bytes from lines that the window contains completely.
+// finished sets the start of a window. finished clears Bytes of lines that the window contains completely.
 func finished(w *logapi.Window, from int64, err error) (*logapi.Window, error) {
 	if err != nil {
 		return nil, err
@@ -263,23 +259,22 @@ func finished(w *logapi.Window, from int64, err error) (*logapi.Window, error) {
 }
 
 const (
-	// searchBytes is how many bytes at the beginning of a line are searched.
+	// searchBytes is the number of bytes at the beginning of a line that are searched.
 	searchBytes = 64 << 10
-	// searchTime limits the duration of one search. excerptBytes is the size of the returned part of a long line. excerptBefore is the size of the
-	// text in that part before the match.
+	// searchTime limits the duration of a search. excerptBytes is the size of the returned part of a long line. excerptBefore is the size of the text
+	// before the match in the returned part.
 	searchTime    = 2 * time.Second
 	excerptBytes  = 240
 	excerptBefore = 60
 )
 
-// matchQuery selects the lines that match an expression.
 type matchQuery struct {
 	at    place
 	match *regexp.Regexp
 	limit int
 }
 
-// readMatchQuery parses the parameters of a request for matches. It returns an error for unknown parameters.
+// readMatchQuery parses the parameters of a request for matches. readMatchQuery rejects unknown parameters.
 func readMatchQuery(v url.Values) (q matchQuery, err error) {
 	q = matchQuery{at: place{edge: logapi.AtStart}, limit: logapi.MatchesLimit}
 	for name := range v {
@@ -305,7 +300,7 @@ func readMatchQuery(v url.Values) (q matchQuery, err error) {
 	return q, nil
 }
 
-// candidate is the beginning of a line that is searched.
+// candidate is the searched beginning of a line.
 type candidate struct {
 	at    int64
 	stamp string
@@ -313,8 +308,8 @@ type candidate struct {
 	open  bool
 }
 
-// matches searches a part of the log. It stops after a number of matches or bytes, or after searchTime, and returns the position at which the search
-// can continue.
+// matches searches a part of the log. matches stops after a number of matches, after a number of bytes, or after searchTime. matches returns the
+// position from which the search can continue.
 func (s *stream) matches(ctx context.Context, q matchQuery, now func() time.Time) (out *logapi.Matches, err error) {
 	for range dropTries {
 		p, segments := s.snapshot()

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// BenchmarkLargeLog reads windows of a log, and searches the whole log. The size of the log is 64 MiB, or PAICTL_BENCH_LOG_MIB MiB. It reports the
-// peak size of the heap, in MB.
+// BenchmarkLargeLog reads windows of a log, and searches the whole log. The log has 64 MiB, or PAICTL_BENCH_LOG_MIB MiB. The benchmark reports the
+// peak heap size in MB.
 func BenchmarkLargeLog(b *testing.B) {
 	mib := 64
 	if n, err := strconv.Atoi(os.Getenv("PAICTL_BENCH_LOG_MIB")); err == nil {
@@ -69,8 +69,8 @@ func BenchmarkLargeLog(b *testing.B) {
 	})
 }
 
-// peakOf samples the size of the heap until the returned function is called. That function returns by how many MB the largest size exceeded the
-// first.
+// peakOf samples the heap size until the returned function is called. That function returns the difference between the largest and the first heap
+// size in MB.
 func peakOf(b *testing.B) func() float64 {
 	b.Helper()
 	m := runtime.MemStats{}

@@ -22,13 +22,11 @@ import (
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
-// window requests a window with the given parameters.
 func (l *lab) window(query string) *logapi.Window {
 	l.t.Helper()
 	return answerOf[logapi.Window](l, "view=window&"+query)
 }
 
-// search requests matches with the given parameters.
 func (l *lab) search(query string) *logapi.Matches {
 	l.t.Helper()
 	return answerOf[logapi.Matches](l, "view=matches&"+query)
@@ -51,7 +49,7 @@ func texts(lines []logapi.PlacedLine) []string {
 	return out
 }
 
-// forward reads the whole log from its start, in windows.
+// forward reads the whole log from the start in windows.
 func (l *lab) forward(lines int) (out []logapi.PlacedLine) {
 	for at := logapi.AtStart; ; {
 		w := l.window(fmt.Sprintf("lines=%d&longest=65536&at=%s", lines, at))
@@ -130,7 +128,7 @@ func TestWindowsHaveEachLineOnceInBothDirections(t *testing.T) {
 	}
 }
 
-// A window may end between the parts of two lines that were written at the same time. No part may be missing, or occur twice.
+// A window may end between the parts of two lines that were written at the same time. No part may be missing or duplicated.
 func TestPartsOfBothStreamsAreInOneWindowEach(t *testing.T) {
 	l := newLab(t)
 	stamp := l.now.Format(time.RFC3339Nano)
@@ -285,7 +283,7 @@ func TestADamagedFrameIsAGap(t *testing.T) {
 		assert.Equal(t, []string{"line 1", "line 2", "line 3", "line 7", "line 8", "line 9"}, texts(w.Lines), query)
 		assert.Equal(t, 1, w.Gaps)
 	}
-	// A file that was truncated ends at that position.
+	// A truncated file ends at the truncation.
 	require.NoError(t, os.Truncate(name, size+10))
 	assert.Equal(t, []string{"line 1", "line 2", "line 3"}, texts(l.window("at=start").Lines))
 }
@@ -348,7 +346,7 @@ func TestASearchFindsPositionsStepByStep(t *testing.T) {
 	assert.Equal(t, "line 19977", got[199])
 	assert.Empty(t, l.search("match=line&at=end").Items)
 
-	// A search finds a line by a match in its middle, and returns the text around the match.
+	// A search finds a match in the middle of a line, and returns the text around the match.
 	l.raw(l.now.Format(time.RFC3339Nano) + " stdout F " + strings.Repeat("-", 5000) + "needle" + strings.Repeat("+", 5000) + "\n")
 	m := l.search("match=needle")
 	require.Len(t, m.Items, 1)
@@ -383,7 +381,7 @@ func TestASearchEndsInTimeAndWithItsCaller(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// large creates a log of some MiB for the container, without files of the kubelet.
+// large creates a log of the given size in MiB, without files of the kubelet.
 func (l *lab) large(mib int) *stream {
 	l.t.Helper()
 	return large(l.t, l.store, filepath.Join(l.folder, uid, "app"), mib)
@@ -407,7 +405,7 @@ func large(t testing.TB, s *Store, dir string, mib int) *stream {
 	return x
 }
 
-// The memory that a response needs doesn't grow with the size of the log.
+// The memory for a response doesn't depend on the size of the log.
 func TestAWindowOfALargeLogTakesNoMoreMemory(t *testing.T) {
 	taken := func(mib int) uint64 {
 		l := newLab(t)

@@ -1,5 +1,5 @@
-// Package logstoretest runs the program that stores logs, in tests.
-// In: lines that a container printed. Out: responses to requests for the container's log, in the form of a cluster's agents.
+// Package logstoretest runs the program that stores logs, for tests. In: lines that a container printed. Out: responses to requests for the
+// container's log, like those of a cluster's agents.
 package logstoretest
 
 import (
@@ -23,14 +23,14 @@ import (
 
 const token = "sesame"
 
-// Machine is a machine whose logs are stored. It responds to requests for any machine's name.
+// Machine is a machine with stored logs. Machine responds to requests for any machine name.
 type Machine struct {
 	t       testing.TB
 	pods    string
 	handler http.Handler
 }
 
-// New returns a machine that has no logs yet.
+// New returns a machine without logs.
 func New(t testing.TB) *Machine {
 	t.Helper()
 	m := &Machine{t: t, pods: t.TempDir()}
@@ -56,7 +56,7 @@ func (m *Machine) Print(uid string, at time.Time, lines ...string) {
 	require.NoError(m.t, f.Close())
 }
 
-// Get sends a request to the machine like the job controller.
+// Get sends a request to the machine, like the job controller does.
 func (m *Machine) Get(ctx context.Context, _, uid, container string, query url.Values) (*http.Response, error) {
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, logapi.Path(uid, container)+"?"+query.Encode(), nil)
 	logapi.Sign(r, token, time.Now())

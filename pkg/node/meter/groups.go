@@ -14,18 +14,17 @@ import (
 )
 
 var (
-	// podGroup matches the kubelet's name for the control group of a pod, which contains the pod's UID. In systemd's names, the UID has underscores
-	// instead of dashes.
+	// podGroup matches the kubelet's name of a pod's control group. The name contains the pod's UID. systemd's names contain underscores instead of
+	// dashes in the UID.
 	podGroup = regexp.MustCompile(`pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12})(\.slice)?$`)
-	// containerGroup matches the names that container runtimes give to the control groups of containers. They contain the container's ID, as
-	// cri-containerd-ID.scope or only ID.
+	// containerGroup matches the container runtimes' names of containers' control groups. A name contains the container's ID, as cri-containerd-ID.scope
+	// or only ID.
 	containerGroup = regexp.MustCompile(`^([a-z-]+-)?([0-9a-f]{64})(\.scope)?$`)
 )
 
-// monitorGroup is the prefix of the names of control groups with CRI-O's own processes. There is one such group for each container.
+// monitorGroup is the name prefix of control groups with CRI-O's own processes. Each container has such a control group.
 const monitorGroup = "crio-conmon-"
 
-// readGroups reads the counters of all containers of some pods.
 func (m *Meter) readGroups(pods map[string]bool) (reading, error) {
 	files, root := version2, m.folder
 	if _, err := os.Stat(filepath.Join(m.folder, "cgroup.controllers")); err != nil {
@@ -51,7 +50,7 @@ func (m *Meter) readGroups(pods map[string]bool) (reading, error) {
 	return out, err
 }
 
-// readPod reads the counters of one pod. It omits containers that exit during the read.
+// readPod reads the counters of a pod. readPod leaves out containers that exit during the read.
 func (m *Meter) readPod(out reading, files filesOf, uid, group string) {
 	entries, _ := os.ReadDir(group) // a removed pod has no containers
 	for _, e := range entries {
@@ -67,8 +66,8 @@ func (m *Meter) readPod(out reading, files filesOf, uid, group string) {
 	}
 }
 
-// filesOf reads the counters of a control group: its CPU time, and its memory without file caches that weren't used recently. The kernel can drop
-// those caches at once. The kubelet calls this memory the working set.
+// filesOf reads the counters of a control group: the CPU time, and the memory. The memory doesn't include file caches that weren't used recently,
+// because the kernel can drop such caches immediately. The kubelet calls this memory the working set.
 type filesOf func(root, group string) (cpu time.Duration, memory int64, err error)
 
 func version2(_, group string) (time.Duration, int64, error) {
@@ -89,7 +88,7 @@ func version1(root, group string) (time.Duration, int64, error) {
 	return time.Duration(nanos), max(used-idle, 0), errors.Join(cpuErr, usedErr, idleErr)
 }
 
-// value reads a number from a file. The number is the whole content, or follows the key if key isn't empty.
+// value reads a number from a file. If key is empty, the number is the whole content. Otherwise the number follows the key.
 func value(name, key string) (int64, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package meter measures the resource use of a machine's containers, from the counters of its control groups.
-// In: the machine's folder of control groups, and the UIDs of pods. Out: CPU and memory of their containers.
+// Package meter measures the resource use of a machine's containers from the counters of their control groups. In: the machine's folder of control
+// groups, and the UIDs of pods. Out: the CPU and memory use of the pods' containers.
 package meter
 
 import (
@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// shortest is the minimum time over which CPU use is measured. Over a shorter time, the resolution of the kernel's counters would dominate the
-	// result.
+	// shortest is the minimum time between the two readings of a CPU measurement. Over a shorter time, the resolution of the kernel's counters would
+	// dominate the result.
 	shortest = time.Second
-	// longest is the maximum time over which CPU use is measured. A mean over a longer time isn't the current use.
+	// longest is the maximum time between the two readings of a CPU measurement. The mean over a longer time isn't the current use.
 	longest = 30 * time.Second
 )
 
-// Meter measures resource use. It is safe for concurrent use. If its last reading is less than a second old, it doesn't read the machine again.
+// Meter measures resource use. Meter can be used concurrently. Meter reads the counters at most once per second.
 type Meter struct {
 	folder string
 	now    func() time.Time
@@ -34,10 +34,8 @@ type Meter struct {
 	told  map[string]logapi.Use // by container: the result of the last reading
 }
 
-// reading maps the IDs of containers to their counters.
 type reading map[string]counters
 
-// counters holds the counters of one container at one time.
 type counters struct {
 	pod    string
 	at     time.Time
@@ -45,7 +43,7 @@ type counters struct {
 	memory int64
 }
 
-// New returns a Meter for a folder of control groups such as /sys/fs/cgroup. It doesn't read the folder yet.
+// New returns a Meter for a folder of control groups, such as /sys/fs/cgroup. New doesn't read the folder.
 func New(folder string) *Meter {
 	m := &Meter{folder: folder, now: time.Now, pause: pause, turn: make(chan struct{}, 1)}
 	m.read = m.readGroups
@@ -63,7 +61,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Use returns the resource use of the running containers in the pods with these UIDs. It takes a second, unless it was called shortly before.
+// Use returns the resource use of the running containers in the pods with the given UIDs. A call takes a second, unless a recent reading is
+// available.
 func (m *Meter) Use(ctx context.Context, pods map[string]bool) ([]logapi.Use, error) {
 	select {
 	case m.turn <- struct{}{}:
@@ -86,7 +85,7 @@ func (m *Meter) Use(ctx context.Context, pods map[string]bool) ([]logapi.Use, er
 	return out, nil
 }
 
-// fresh reports whether the last reading is recent and includes all of these pods.
+// fresh reports whether the last reading is recent and includes all of the pods.
 func (m *Meter) fresh(pods map[string]bool) bool {
 	if m.at.IsZero() || m.now().Sub(m.at) >= shortest {
 		return false
@@ -99,8 +98,8 @@ func (m *Meter) fresh(pods map[string]bool) bool {
 	return true
 }
 
-// refresh reads the counters. If a container is new or the last reading is too old, it reads them again after a pause and measures between the two
-// readings. If ctx ends during the pause, refresh fails.
+// refresh reads the counters. If a container is new or the last reading is too old, refresh reads the counters again after a pause and compares the
+// two readings. refresh fails if ctx ends during the pause.
 func (m *Meter) refresh(ctx context.Context, pods map[string]bool) error {
 	r, err := m.read(pods)
 	if err != nil {
@@ -128,7 +127,7 @@ func (m *Meter) refresh(ctx context.Context, pods map[string]bool) error {
 	return nil
 }
 
-// age returns the age of the last reading of these containers. It is negative if the last reading doesn't contain one of the containers.
+// age returns the age of the last reading of the containers. age is negative if a container is missing in the last reading.
 func (m *Meter) age(r reading) time.Duration {
 	oldest := time.Duration(0)
 	for id, c := range r {
@@ -141,7 +140,7 @@ func (m *Meter) age(r reading) time.Duration {
 	return oldest
 }
 
-// since returns the resource use of a container since an earlier reading. Without an earlier reading, CPU is nil.
+// since returns the resource use of a container since an earlier reading. CPU is nil without an earlier reading.
 func (c counters) since(before counters, id string) logapi.Use {
 	u := logapi.Use{Pod: c.pod, Container: id, Memory: c.memory}
 	if passed := c.at.Sub(before.at); !before.at.IsZero() && passed > 0 && c.cpu >= before.cpu {

@@ -25,17 +25,16 @@ const (
 	others = "99999999-2222-3333-4444-555555555555"
 )
 
-// id returns the ID of the container with a number.
+// id returns a container ID that contains the number n.
 func id(n int) string { return fmt.Sprintf("%064x", n) }
 
-// machine is a Meter of a folder with control groups.
 type machine struct {
 	*Meter
 
 	t       *testing.T
 	now     time.Time
 	version int
-	// grows is the CPU time that each container uses per second, and cpu is the CPU time that it has used in total.
+	// grows is the CPU time that each container uses per second. cpu is the total CPU time of each container.
 	grows  map[string]time.Duration
 	cpu    map[string]time.Duration
 	pauses int
@@ -71,7 +70,7 @@ func (m *machine) write(name, text string) {
 	require.NoError(m.t, os.WriteFile(name, []byte(text), 0o600))
 }
 
-// pass advances the clock. The containers use CPU time.
+// pass advances the clock and the CPU time of the containers.
 func (m *machine) pass(d time.Duration) {
 	m.t.Helper()
 	m.now = m.now.Add(d)
@@ -90,8 +89,8 @@ func (m *machine) count(group string) {
 	m.write("cpuacct/"+group+"/cpuacct.usage", fmt.Sprintf("%d\n", m.cpu[group].Nanoseconds()))
 }
 
-// run starts a container in a control group. cores and used are its CPU and memory use. idle is the part of the memory that caches of idle files
-// take.
+// run starts a container in a control group. cores and used are the CPU and memory use. idle is the size of the caches of idle files, which are a
+// part of used.
 func (m *machine) run(group string, cores float64, used, idle int64) {
 	m.t.Helper()
 	m.grows[group], m.cpu[group] = time.Duration(cores*float64(time.Second)), time.Hour
@@ -112,7 +111,7 @@ func (m *machine) use() []logapi.Use {
 	return list
 }
 
-// inSystemd and inFolders return the control group of a container with the names that the kubelet's two cgroup drivers use.
+// inSystemd and inFolders return the control group of a container. The names have the form of the kubelet's two cgroup drivers.
 func inSystemd(pod string, n int) string {
 	return "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" + strings.ReplaceAll(pod, "-", "_") + ".slice/cri-containerd-" + id(n) + ".scope"
 }
@@ -287,7 +286,7 @@ func TestAMachineWithoutControlGroupsIsAnError(t *testing.T) {
 	require.ErrorContains(t, err, "read the machine's control groups")
 }
 
-// The numbers are the real kernel's, for a process in a control group like that of a container.
+// The numbers come from the real kernel, for a process in a control group.
 func TestAProcessIsMeasuredByTheKernel(t *testing.T) {
 	tier.More(t, "control groups")
 	const folder = "/sys/fs/cgroup"

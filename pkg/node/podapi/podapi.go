@@ -1,7 +1,7 @@
-// Package podapi sends requests to the API server from within a pod, with the pod's own account.
-// In: the environment and the files that the kubelet provides. Out: responses, or errors.
+// Package podapi sends requests to the API server from within a pod, with the pod's service account. In: the environment and the files that the
+// kubelet provides. Out: responses, or errors.
 //
-// It uses only net/http, because client-go would be most of the small programs that use it.
+// It uses net/http, because client-go would make the small programs that use this package much larger.
 package podapi
 
 import (
@@ -23,7 +23,7 @@ import (
 	"time"
 )
 
-// Folder is the folder in which the kubelet mounts a pod's token and the API server's CA.
+// Folder is the path at which the kubelet mounts a pod's token and the API server's CA.
 const Folder = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 const (
@@ -35,7 +35,7 @@ const (
 	maxReason = 4 << 10
 )
 
-// API is a connection to an API server with the account of a pod.
+// API is a connection to an API server with a pod's service account.
 type API struct {
 	URL    string // https://ADDRESS:PORT
 	Folder string // the folder of the account
@@ -46,7 +46,7 @@ type API struct {
 	client    *http.Client
 }
 
-// InCluster returns a connection to the API server of this pod's cluster.
+// InCluster returns a connection to the API server of the pod's cluster.
 func InCluster(getenv func(string) string, folder, agent string) (*API, error) {
 	host, port := getenv("KUBERNETES_SERVICE_HOST"), getenv("KUBERNETES_SERVICE_PORT")
 	if host == "" || port == "" {
@@ -55,7 +55,7 @@ func InCluster(getenv func(string) string, folder, agent string) (*API, error) {
 	return &API{URL: "https://" + net.JoinHostPort(host, port), Folder: folder, Agent: agent}, nil
 }
 
-// StatusError is the error for a response with a status other than 200.
+// StatusError is the error of a response with a status other than 200.
 type StatusError struct {
 	Code    int
 	Message string
@@ -65,8 +65,8 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("the API server answers %d: %s", e.Code, e.Message)
 }
 
-// Get requests a path with its query. The caller closes the response's body. Get reads the token and the CA each time, because the kubelet renews
-// them.
+// Get requests a path with a query. The caller closes the response's body. Get reads the token and the CA for each request, because the kubelet
+// updates the files.
 func (a *API) Get(ctx context.Context, path string) (*http.Response, error) {
 	client, err := a.open()
 	if err != nil {
@@ -98,7 +98,7 @@ func (a *API) Get(ctx context.Context, path string) (*http.Response, error) {
 	return nil, readStatus(res)
 }
 
-// Read requests a path. It decodes the response into the value that into points to, unless into is nil.
+// Read requests a path, and decodes the response into the value that into points to. Read decodes nothing if into is nil.
 func (a *API) Read(ctx context.Context, path string, into any) error {
 	res, err := a.Get(ctx, path)
 	if err != nil {
@@ -142,8 +142,8 @@ func (a *API) open() (*http.Client, error) {
 		a.client.CloseIdleConnections()
 	}
 	a.authority, a.client = authority, &http.Client{
-		// The client uses no proxy from the environment of the image, because the API server is in the cluster. It doesn't use HTTP/2, because there
-		// are few requests at a time and HTTP/2 needs larger buffers.
+		// Use no proxy from the image's environment, because the API server is in the cluster. Use no HTTP/2, because HTTP/2 needs larger buffers and only
+		// few requests are concurrent.
 		Transport: &http.Transport{
 			TLSClientConfig:     &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
 			DialContext:         (&net.Dialer{Timeout: dialTime}).DialContext,
@@ -158,7 +158,7 @@ func (a *API) open() (*http.Client, error) {
 	return a.client, nil
 }
 
-// readStatus returns the reason in an error response, which is an object of Kubernetes, or text such as the response of /readyz.
+// readStatus returns the reason in an error response. The response is a Kubernetes object, or a text such as the response of /readyz.
 func readStatus(res *http.Response) error {
 	var status struct {
 		Message string `json:"message"`

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// server starts an API server, and returns a connection that uses the account of a pod, whose token is "first".
+// server starts an API server. server returns a connection with a pod's service account, whose token is "first".
 func server(t *testing.T, handler http.HandlerFunc) *API {
 	t.Helper()
 	s := httptest.NewUnstartedServer(handler)

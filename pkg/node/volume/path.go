@@ -1,7 +1,6 @@
-// Package volume creates and removes the folders of local volumes on a machine.
-// In: a path, an owner and a mode, below the folder where the machine's disk is mounted. Out: the
-// folder as requested, or its removal. Symbolic links are never followed: the folders belong to
-// services, and a service must not redirect root to another folder.
+// Package volume creates and removes the folders of local volumes on a machine. In: a path, an owner and a mode, below the folder where the machine's
+// disk is mounted. Out: the folder as requested, or its removal. Symbolic links are never followed, because the folders belong to services, and a
+// service must not redirect root to another folder.
 package volume
 
 import (
@@ -14,7 +13,7 @@ import (
 	"strings"
 )
 
-// minDepth is the minimum number of components of a path. It protects top-level folders such as /etc or /mnt.
+// minDepth is the minimum number of components in a path. minDepth protects top-level folders such as /etc or /mnt.
 const minDepth = 2
 
 // system lists the folders of a machine that can't contain volumes.
@@ -38,7 +37,7 @@ func split(name string) ([]string, error) {
 	return parts, nil
 }
 
-// descend opens the folder below root that parts name, and creates missing folders if create is set. The caller closes root and the result.
+// descend opens the folder with the path parts below root. descend creates missing folders if create is set. The caller closes root and the result.
 func descend(root *os.Root, parts []string, create bool) (*os.Root, error) {
 	at, err := root.OpenRoot(".")
 	if err != nil {
@@ -55,11 +54,9 @@ func descend(root *os.Root, parts []string, create bool) (*os.Root, error) {
 	return at, nil
 }
 
-// errLink means that a path leads through a symbolic link.
 var errLink = errors.New("is a symbolic link, which is not followed")
 
-// step opens a folder within another folder. After opening the folder, step checks that it is the folder that was checked before, and that no link
-// has replaced it in the meantime.
+// step opens a folder within another folder. After opening the folder, step verifies that no link has replaced the checked folder in the meantime.
 func step(at *os.Root, name string, create bool) (*os.Root, error) {
 	if create {
 		if err := at.Mkdir(name, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -82,7 +79,7 @@ func step(at *os.Root, name string, create bool) (*os.Root, error) {
 	return next, nil
 }
 
-// lookAt returns the FileInfo of the folder name. It returns an error if name is a link or isn't a folder.
+// lookAt returns the FileInfo of the folder with the given name. lookAt returns an error if the entry is a link or isn't a folder.
 func lookAt(at *os.Root, name string) (fs.FileInfo, error) {
 	info, err := at.Lstat(name)
 	switch {
@@ -96,7 +93,7 @@ func lookAt(at *os.Root, name string) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// cause removes the path from an error of os.Root, because that path is relative, and the caller adds the complete path.
+// cause removes the path from an error of os.Root. This path is relative, and the caller adds the complete path.
 func cause(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {

@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// Owner is the owner of a folder, as numbers.
+// Owner is the numeric owner of a folder.
 type Owner struct{ UID, GID int }
 
-// ParseOwner parses "UID" or "UID:GID". Without a GID, the GID is the same number as the UID.
+// ParseOwner parses "UID" or "UID:GID". If the GID is missing, it equals the UID.
 func ParseOwner(s string) (Owner, error) {
 	user, group, both := strings.Cut(s, ":")
 	if !both {
@@ -42,11 +42,10 @@ func ParseMode(s string) (fs.FileMode, error) {
 	return mode, nil
 }
 
-// modeBits are the bits of a mode that Prepare sets.
 const modeBits = fs.ModePerm | fs.ModeSetgid | fs.ModeSticky
 
-// Prepare creates the folder name below root, and sets its owner and mode if they differ. It doesn't change the folder's content. It returns
-// descriptions of its changes, or nothing if the folder was already correct.
+// Prepare creates the folder name below root, and sets the owner and the mode if they differ. Prepare doesn't change the folder's content. Prepare
+// returns descriptions of its changes, or nil if the folder was already correct.
 func Prepare(root *os.Root, name string, owner Owner, mode fs.FileMode) ([]string, error) {
 	parts, err := split(name)
 	if err != nil {
@@ -74,7 +73,7 @@ func Prepare(root *os.Root, name string, owner Owner, mode fs.FileMode) ([]strin
 	return append(did, more...), nil
 }
 
-// own sets the owner and the mode of an open folder. It sets the owner first, because a change of the owner clears bits of the mode.
+// own sets the owner and the mode of an open folder. own sets the owner first, because changing the owner clears mode bits.
 func own(dir *os.Root, owner Owner, mode fs.FileMode) ([]string, error) {
 	var did []string
 	info, err := dir.Stat(".")

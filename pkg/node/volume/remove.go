@@ -10,8 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Remove deletes the content of the folder name below root, and the folder itself unless keepFolder is set. It returns nil if the folder doesn't
-// exist. It returns an error for a mount point, and stops at a mount point inside the folder, because the mounted files don't belong to the volume.
+// Remove deletes the content of the folder name below root. Remove also deletes the folder itself unless keepFolder is set. Remove returns nil if the
+// folder doesn't exist. Remove returns an error for a mount point. Remove stops at a mount point inside the folder, because the mounted files don't
+// belong to the volume.
 func Remove(root *os.Root, name string, keepFolder bool) error {
 	parts, err := split(name)
 	if err != nil {
@@ -65,8 +66,8 @@ func removeDir(parent *os.Root, name string, keepFolder bool) error {
 	return cause(parent.Remove(name))
 }
 
-// someNames returns the first names in a folder. It opens the folder again each time, because a reader may skip entries if other entries are deleted
-// at the same time.
+// someNames returns the first names in a folder. someNames opens the folder for each call, because a reader may skip entries while other entries are
+// deleted.
 func someNames(dir *os.Root) ([]string, error) {
 	f, err := dir.Open(".")
 	if err != nil {
@@ -80,7 +81,7 @@ func someNames(dir *os.Root) ([]string, error) {
 	return names, err
 }
 
-// removeEntry removes an entry of a volume. It removes a link without following it.
+// removeEntry removes an entry of a volume. removeEntry removes a link without following it.
 func removeEntry(dir *os.Root, name string) error {
 	info, err := dir.Lstat(name)
 	switch {
@@ -94,8 +95,8 @@ func removeEntry(dir *os.Root, name string) error {
 	return cause(dir.Remove(name))
 }
 
-// refuseMount returns an error if an open folder is a mount point. It asks the kernel, because a folder that is mounted from the same file system has
-// the same device number.
+// refuseMount returns an error if an open folder is a mount point. refuseMount queries the kernel, because a folder that is mounted from the same
+// file system has the same device number.
 func refuseMount(dir *os.Root) error {
 	f, err := dir.Open(".")
 	if err != nil {

@@ -18,7 +18,7 @@ remove deletes the folders with all their contents.
 --root DIR is where the machine's "/" is mounted; each PATH is one of the machine.
 `
 
-// Run runs the program pai-volume with its arguments. It prints its changes of folders to out.
+// Run runs the program pai-volume with the given arguments. Run prints the changes of folders to out.
 func Run(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 {
 		return fmt.Errorf("no command\n%s", usage)

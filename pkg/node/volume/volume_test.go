@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// self returns the user who runs the test, because only root may give folders to other users.
+// self returns the current user, because only root may set other owners.
 func self() string { return fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid()) }
 
 func run(t *testing.T, args ...string) (string, error) {

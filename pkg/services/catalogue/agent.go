@@ -10,15 +10,15 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// AgentService is the service that allocates GPUs to containers. Its section has the same name.
+// AgentService is the service that allocates GPUs to containers. The service's section has the same name.
 const AgentService = "agent"
 
-// keyGPUs is the key that holds the machines' GPUs. It is below global, which the sections of services can't change.
+// keyGPUs is the key that holds the machines' GPUs. keyGPUs is a key of global, which the sections of services can't change.
 const keyGPUs = "gpus"
 
-// configureAgent passes the machines with GPUs that the agent can allocate: GPUs of NVIDIA and AMD, and simulated GPUs. By default the agent is
-// enabled if the layout contains such GPUs. On a Kubernetes that paictl didn't install, only simulated GPUs enable it, because another program may
-// already allocate real GPUs.
+// configureAgent passes the machines whose GPUs the agent can allocate: GPUs of NVIDIA and AMD, and simulated GPUs. By default, the agent is enabled
+// if the layout contains such a machine. If paictl didn't install Kubernetes, real GPUs don't enable the agent, because another program may already
+// allocate real GPUs.
 func (b *builder) configureAgent() {
 	s := b.services[AgentService]
 	if s == nil || s.Upstream != nil {
@@ -69,7 +69,7 @@ func (b *builder) configureAgent() {
 	}, s.Values)
 }
 
-// keyForPods is the key for the indices of a machine's GPUs that are reserved for ordinary pods.
+// keyForPods is the key that holds the indices of a machine's GPUs for ordinary pods.
 const keyForPods = "forPods"
 
 func indices(list []int) []any {
@@ -80,7 +80,7 @@ func indices(list []int) []any {
 	return out
 }
 
-// checkGPUsForPods rejects GPUs for ordinary pods on machines without the agent, because neither the scheduler nor an agent would allocate them.
+// checkGPUsForPods rejects GPUs for ordinary pods on machines without the agent. On such machines, no program would allocate these GPUs.
 func (b *builder) checkGPUsForPods(runs bool, on map[string]any) {
 	for i, m := range b.cfg.Layout.MachineList {
 		if len(m.GPUsForPods) == 0 || runs && on[m.Hostname] != nil || servedGPU(b.cfg.Layout, m) == nil {
@@ -95,7 +95,7 @@ func (b *builder) checkGPUsForPods(runs bool, on map[string]any) {
 	}
 }
 
-// checkShared rejects a split of GPUs on machines without the agent, because other programs support no parts of GPUs, and don't split GPUs.
+// checkShared rejects the setting to split GPUs on machines without the agent, because other programs don't split GPUs.
 func (b *builder) checkShared(runs bool, on map[string]any) {
 	for i, m := range b.cfg.Layout.MachineList {
 		gpu := servedGPU(b.cfg.Layout, m)

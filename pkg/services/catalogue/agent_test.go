@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/config"
 )
 
-// agentOf loads paictl's own charts, and returns the agent's service and the findings. g1 and g2 have real or simulated GPUs. m1 has no GPU.
+// agentOf loads paictl's own charts, and returns the agent's service and the findings. g1 and g2 have real or simulated GPUs, and m1 has no GPU.
 func agentOf(t *testing.T, simulated bool, section string) (*Service, config.Findings) {
 	t.Helper()
 	cfg := gpuCluster(t, 1, section)

@@ -12,13 +12,13 @@ import (
 	"github.com/openpai/paictl/pkg/httpserver/access"
 )
 
-// Services that handle alerts. Their sections have the same names.
+// Services that handle alerts. The services' sections have the same names.
 const (
 	AlertHandlerService = "alert-handler"
 	AlertManagerService = "alert-manager"
 )
 
-// configureAlerts makes Alertmanager send alerts to the alert handler, and checks the alert handler's settings.
+// configureAlerts configures Alertmanager to send alerts to the alert handler, and checks the alert handler's settings.
 func (b *builder) configureAlerts() {
 	if !b.ownRuns(AlertHandlerService) {
 		return
@@ -47,7 +47,7 @@ func (b *builder) configureAlerts() {
 	}}, m.Values)
 }
 
-// checkPolicies reports mistakes in the policies that the schema can't find.
+// checkPolicies reports mistakes in policies that the schema can't detect.
 func (b *builder) checkPolicies(values map[string]any) {
 	part := map[string]any{}
 	for _, key := range []string{"limits", "drainTimeout", "restartMachines", "keep", "policies"} {
@@ -69,7 +69,7 @@ func (b *builder) checkPolicies(values map[string]any) {
 	}
 }
 
-// keyRestartMachines is the setting that allows restarts of machines, in the sections of the alert handler and of the agent.
+// keyRestartMachines is the setting that allows restarts of machines. The sections of the alert handler and of the agent contain this setting.
 const keyRestartMachines = "restartMachines"
 
 func (b *builder) agentsRestart() bool {
@@ -81,7 +81,8 @@ func (b *builder) agentsRestart() bool {
 	return allowed
 }
 
-// checkNotifications reports mistakes in the notifications that the schema can't find. It runs before the secrets are removed from the values.
+// checkNotifications reports mistakes in notifications that the schema can't detect. checkNotifications must run before the secrets are removed from
+// the values.
 func (b *builder) checkNotifications(values map[string]any) {
 	data, err := json.Marshal(values["notifications"])
 	if err != nil {
@@ -98,7 +99,7 @@ func (b *builder) checkNotifications(values map[string]any) {
 
 var pathStep = regexp.MustCompile(`([^.\[\]]+)|\[([0-9]+)\]`)
 
-// pathOf parses a path such as policies[2].steps[0].do, and returns it below the service.
+// pathOf parses a path such as policies[2].steps[0].do, and returns the path in the service's section.
 func pathOf(service, text string) strictyaml.Path {
 	out := at(service)
 	for _, m := range pathStep.FindAllStringSubmatch(text, -1) {

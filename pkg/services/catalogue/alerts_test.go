@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Alertmanager sends alerts to the alert handler with the required token, unless one of these services is disabled.
+// Alertmanager sends alerts with a token to the alert handler, unless one of these services is disabled.
 func TestAlertsReachTheAlertHandler(t *testing.T) {
 	for section, want := range map[string]any{
 		"": map[string]any{"url": "http://alert-handler:9095/alerts", "tokenSecret": "alerts-token"},
@@ -27,7 +27,7 @@ func TestAlertsReachTheAlertHandler(t *testing.T) {
 	}
 }
 
-// Webhooks must not reach pods and services, even if these have public addresses.
+// Webhooks must not reach pods and services, even if their addresses are public.
 func TestTheAlertHandlerKnowsTheClustersNetworks(t *testing.T) {
 	cfg := gpuCluster(t, 1, "")
 	cfg.Kubernetes.Kubernetes.PodCIDR, cfg.Kubernetes.Kubernetes.ServiceClusterIPRange = "203.1.0.0/16", "203.2.0.0/16"
@@ -37,7 +37,7 @@ func TestTheAlertHandlerKnowsTheClustersNetworks(t *testing.T) {
 	assert.Equal(t, map[string]any{"clusterNetworks": []any{"203.1.0.0/16", "203.2.0.0/16"}}, c.Get("alert-handler").Values["notifications"])
 }
 
-// Mistakes in notifications are reported at their position, and the secrets are removed from the values.
+// Mistakes in notifications are reported at their positions. Secrets are removed from the values.
 func TestNotificationsAreChecked(t *testing.T) {
 	_, findings, err := Load(t.Context(), gpuCluster(t, 1, `alert-handler:
   notifications:
@@ -79,7 +79,7 @@ func TestNotificationsAreChecked(t *testing.T) {
 	assert.NotRegexp(t, "S3CRET|T0KEN|S1GN", string(text))
 }
 
-// Mistakes in policies are reported at their position.
+// Mistakes in policies are reported at their positions.
 func TestPoliciesAreChecked(t *testing.T) {
 	_, findings, err := Load(t.Context(), gpuCluster(t, 1, `alert-handler:
   keep: 1h
@@ -107,7 +107,7 @@ func TestPoliciesAreChecked(t *testing.T) {
 	}, got)
 }
 
-// A policy that restarts machines needs the permission of both the alert handler and the agents.
+// A policy that restarts machines requires permission in the sections of the alert handler and the agent.
 func TestRestartsOfMachinesAreAllowedTwice(t *testing.T) {
 	const restarts = "  policies: [{name: lost, alerts: {alertname: x}, steps: [{do: drain}, {do: restart-machine}]}]\n"
 	for text, want := range map[string][]string{

@@ -2,10 +2,10 @@ package catalogue
 
 import "strings"
 
-// BackupService is the service that makes scheduled backups of the cluster. Its section has the same name.
+// BackupService is the service that makes scheduled backups of the cluster. The service's section has the same name.
 const BackupService = "cluster-backup"
 
-// checkBackups rejects settings with which backups would fail, or with which the cluster itself could read the backups.
+// checkBackups rejects settings that would make backups fail, or that would let the cluster itself read the backups.
 func (b *builder) checkBackups() {
 	s := b.services[BackupService]
 	if s == nil || s.Upstream != nil || !s.Enabled {

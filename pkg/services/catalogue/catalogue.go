@@ -1,6 +1,6 @@
-// Package catalogue defines the services and the settings of each service.
-// In: the embedded charts, upstream charts that the configuration names, and a cluster's configuration. Out: services with complete values, the
-// order of their start, and findings about their sections of services-configuration.yaml.
+// Package catalogue defines the services and the settings of each service. In: the embedded charts, upstream charts that the configuration refers to,
+// and a cluster's configuration. Out: services with complete values, their start order, and findings about their sections of
+// services-configuration.yaml.
 package catalogue
 
 import (
@@ -14,55 +14,56 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Annotations in a Chart.yaml that paictl reads.
+// Annotations in Chart.yaml.
 const (
-	// AnnotationRequires lists the services that must be ready before the service of the chart starts, separated by commas.
+	// AnnotationRequires is a comma-separated list of the services that must be ready before the chart's service starts.
 	AnnotationRequires = "paictl.openpai.org/requires"
-	// AnnotationPlacement lists the roles of the machines that run the pods, separated by commas. "all" means every machine, and "none" means that
-	// the service has no pods.
+	// AnnotationPlacement is a comma-separated list of the roles of the machines that run the pods. "all" means every machine, and "none" means that the
+	// service has no pods.
 	AnnotationPlacement = "paictl.openpai.org/placement"
-	// AnnotationClaims is a YAML list of Claim. It describes the volumes for the service's data.
+	// AnnotationClaims is a YAML list of Claim. AnnotationClaims describes the volumes for the service's data.
 	AnnotationClaims = "paictl.openpai.org/claims"
 	// AnnotationEnabled is "false" if the service is disabled by default.
 	AnnotationEnabled = "paictl.openpai.org/enabled"
-	// AnnotationHostPorts lists the values that are ports on machines, of pods with host networking. It contains dotted paths, separated by commas.
+	// AnnotationHostPorts is a comma-separated list of dotted paths. Each path leads to a value that is a port of a pod with host networking.
 	AnnotationHostPorts = "paictl.openpai.org/host-ports"
 )
 
-// Service is one service of the catalogue.
+// Service is a service of the catalogue.
 type Service struct {
 	Name        string
 	Description string
 	Namespace   string
 	// Requires lists the services that must be ready before this service starts.
 	Requires []string
-	// Placement lists roles of the layout. It may instead contain only PlacementAll or PlacementNone.
+	// Placement lists roles of the layout. Placement may instead contain only PlacementAll or PlacementNone.
 	Placement []string
 	Enabled   bool
-	// Source is SourceEmbedded or the reference of the chart, such as oci://..., https://... or a path.
+	// Source is SourceEmbedded, or the reference of the chart, such as oci://..., https://... or a path.
 	Source string
-	// Chart is nil if the chart is an upstream chart that hasn't been fetched.
+	// Chart is nil for an upstream chart that hasn't been fetched.
 	Chart *chart.Chart
-	// Values override the chart's defaults. They consist of the section, of values from the layout, and of global settings. They contain no secrets.
+	// Values override the chart's defaults. Values combines the section, values from the layout, and global settings. Values contains no secrets.
 	Values map[string]any
-	// Credentials holds the secrets of the section, by dotted path. paictl writes them into the Secret CredentialsName, whose name is in Values.
+	// Credentials holds the secrets of the section, by dotted path. paictl stores Credentials in a Secret. CredentialsName returns the name of this
+	// Secret, and Values contains the name.
 	Credentials map[string]secret.String
 	Claims      []Claim
-	// Upstream is the reference to the chart of an upstream service. It is nil for an embedded chart.
+	// Upstream is the reference to the chart of an upstream service. Upstream is nil for an embedded chart.
 	Upstream *ChartRef
 
-	// secretValues are passed to Helm together with Values, because an upstream chart accepts secrets only as values.
+	// secretValues are passed to Helm with Values, because an upstream chart accepts secrets only as values.
 	secretValues map[string]any
 }
 
-// Placements that aren't roles, and the source of charts that are embedded in paictl.
+// PlacementAll and PlacementNone are placements that aren't roles. SourceEmbedded is the source of the charts in paictl.
 const (
 	PlacementAll   = "all"
 	PlacementNone  = "none"
 	SourceEmbedded = "embedded"
 )
 
-// Claim describes a volume for data that outlives the service.
+// Claim describes a volume for data that is kept when the service is removed.
 type Claim struct {
 	Name  string `yaml:"name" json:"name"`   // the name of the PersistentVolumeClaim
 	Owner int64  `yaml:"owner" json:"owner"` // user and group id of the process that writes there
@@ -70,11 +71,11 @@ type Claim struct {
 
 // ChartRef is a reference to an upstream chart.
 type ChartRef struct {
-	// Chart is oci://..., https://REPOSITORY#NAME, https://....tgz, or a path. A relative path is relative to Dir.
+	// Chart is oci://..., https://REPOSITORY#NAME, https://....tgz, or a path. Relative paths are relative to Dir.
 	Chart   string
 	Version string
 	Digest  string // sha256:<hex> of the chart's archive, "" if it isn't pinned
-	// PlainHTTP allows a registry without TLS. It requires Digest.
+	// PlainHTTP allows a registry without TLS. If PlainHTTP is set, Digest is required.
 	PlainHTTP bool
 	Dir       string // the folder of the configuration, "" if it came from a cluster
 }
@@ -88,15 +89,15 @@ type Fetcher interface {
 func (s *Service) CredentialsName() string { return s.Name + "-credentials" }
 
 // SetCredentialsRevision passes the current revision of the credentials to the chart, so that pods are replaced when the credentials change. The
-// revision is a random word that changes with the Secret. It isn't a hash of the credentials, because more people can read releases than Secrets,
-// and short passwords can be guessed from a hash.
+// revision is a random string that changes with the Secret. The revision isn't a hash, because more people can read releases than Secrets, and a hash
+// makes it possible to guess short passwords.
 func (s *Service) SetCredentialsRevision(revision string) {
 	if len(s.Credentials) > 0 {
 		s.Values[keyCredentialsRevision] = revision
 	}
 }
 
-// ReleaseValues returns Values together with the secret values of an upstream service. The result is passed to Helm and never shown.
+// ReleaseValues returns Values together with the secret values of an upstream service. The result is passed to Helm and must never be printed.
 func (s *Service) ReleaseValues() map[string]any { return merge(s.Values, s.secretValues) }
 
 // ShownValues returns the same values as ReleaseValues, with masked secrets.
@@ -107,10 +108,10 @@ type Catalogue struct {
 	cfg      *config.Cluster
 	services map[string]*Service
 	volumes  []LocalVolume
-	// verifiesKubelets means that paictl decided that Prometheus verifies kubelets, because the section doesn't set it.
+	// verifiesKubelets means that Prometheus verifies kubelets because paictl decided so, and not because of the section.
 	verifiesKubelets bool
-	// otherRelease lists the fields with image tags of another release. laterRelease means that at least one of these releases is later than this
-	// paictl.
+	// otherRelease lists the fields with image tags of another release. laterRelease means that at least one of the tags belongs to a later release than
+	// this paictl.
 	otherRelease []strictyaml.Path
 	laterRelease bool
 }
@@ -124,12 +125,11 @@ func (c *Catalogue) Services() []*Service {
 	return out
 }
 
-// Get returns the service with a name, or nil.
+// Get returns the service with the given name, or nil.
 func (c *Catalogue) Get(name string) *Service { return c.services[name] }
 
 func (c *Catalogue) names() []string { return sorted(maps.Keys(c.services)) }
 
-// at returns the path of a field in the section of a service.
 func at(service string, steps ...any) strictyaml.Path {
 	return append(strictyaml.Path{service}, steps...)
 }

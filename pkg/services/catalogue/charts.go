@@ -18,10 +18,9 @@ import (
 	"github.com/openpai/paictl/templates"
 )
 
-// chartsFolder is the name of the folder with charts in Options.Charts.
+// chartsFolder is the folder in Options.Charts that contains the charts.
 const chartsFolder = "charts"
 
-// embeddedChart is a chart with its parsed annotations.
 type embeddedChart struct {
 	*chart.Chart
 	valuesFile []byte // values.yaml as it is written, with its comments
@@ -33,11 +32,10 @@ type embeddedChart struct {
 	schema     *valuesSchema
 }
 
-// ours returns the charts of this paictl, which must not be changed. Their schemas aren't checked against the meta-schema here, because a test does
-// that.
+// ours returns the charts of this paictl. Callers must not change the charts. A test checks the schemas of these charts against the meta-schema.
 var ours = sync.OnceValues(func() (map[string]*embeddedChart, error) { return readAll(templates.Charts(), schemaOfOurs) })
 
-// readCharts reads all charts of a file system, by name. If files is nil, it returns the charts of this paictl.
+// readCharts returns all charts in a file system, by name. If files is nil, readCharts returns the charts of this paictl.
 func readCharts(files fs.FS) (map[string]*embeddedChart, error) {
 	if files == nil {
 		all, err := ours()
@@ -54,7 +52,7 @@ func readAll(files fs.FS, schemaAddress string) (map[string]*embeddedChart, erro
 	charts := make([]*embeddedChart, len(entries))
 	var group errgroup.Group // compiling the schemas is most of the time
 	for i, e := range entries {
-		// A folder without a Chart.yaml isn't a chart.
+		// Only folders with a Chart.yaml are charts.
 		if _, err := fs.Stat(files, path.Join(chartsFolder, e.Name(), "Chart.yaml")); err != nil {
 			continue
 		}
@@ -150,10 +148,8 @@ func (c *embeddedChart) readAnnotations() error {
 	return nil
 }
 
-// hasPods reports whether the service of the chart has pods to place.
 func (c *embeddedChart) hasPods() bool { return !slices.Contains(c.placement, PlacementNone) }
 
-// words splits a comma-separated list and trims its entries.
 func words(text string) []string {
 	var out []string
 	for word := range strings.SplitSeq(text, ",") {

@@ -19,11 +19,12 @@ import (
 // release matches the image tags of a release of paictl, or of a commit after a release.
 var release = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-rc\.[0-9]+)?(-[0-9]+-g[0-9a-f]{7,40})?(-dev_[0-9a-f]{7,40})?(-dirty)?$`)
 
-// RuleRelease is the rule of findings of checkRelease. Such findings prevent services from being started, but not from being inspected.
+// RuleRelease is the rule of the findings of checkRelease. These findings prevent services from starting. Commands that only read services ignore
+// these findings.
 const RuleRelease = "services/release"
 
-// checkRelease rejects images of another release, because programs and charts must have the same release. It ignores tags that don't look like
-// releases, and does nothing if paictl was built without a version.
+// checkRelease rejects images of another release, because programs and charts must have the same release. checkRelease ignores tags that don't have
+// the form of a release. checkRelease returns no results if paictl was built without a version.
 func (b *builder) checkRelease() (other []strictyaml.Path, later bool) {
 	own := version.Tag()
 	if !release.MatchString(own) {
@@ -46,12 +47,13 @@ func (b *builder) checkRelease() (other []strictyaml.Path, later bool) {
 	return other, later
 }
 
-// CheckMachines is like Check, but allows images of another release. It is for commands that neither copy images nor start services.
+// CheckMachines is like Check, but allows images of another release. CheckMachines is for commands that don't copy images and don't start services.
 func CheckMachines(cfg *config.Cluster) config.Findings {
 	return slices.DeleteFunc(Check(cfg), func(f config.Finding) bool { return f.Rule == RuleRelease })
 }
 
-// CheckUpgrade is like Check, but allows images of an earlier release. It is for a command that writes this paictl's release into the configuration.
+// CheckUpgrade is like Check, but allows images of an earlier release. CheckUpgrade is for a command that writes this paictl's release to the
+// configuration.
 func CheckUpgrade(cfg *config.Cluster) config.Findings {
 	if _, _, later, err := OtherRelease(cfg); err != nil || later {
 		return Check(cfg)
@@ -60,7 +62,7 @@ func CheckUpgrade(cfg *config.Cluster) config.Findings {
 }
 
 // OtherRelease returns the fields of services-configuration.yaml whose images have another release than this paictl. own is the image tag of this
-// paictl, and later reports whether at least one of the other releases is later.
+// paictl. later reports whether at least one of the images has a later release.
 func OtherRelease(cfg *config.Cluster) (fields []strictyaml.Path, own string, later bool, err error) {
 	c, _, err := Load(context.Background(), cfg, Options{})
 	if err != nil {
@@ -69,7 +71,7 @@ func OtherRelease(cfg *config.Cluster) (fields []strictyaml.Path, own string, la
 	return c.otherRelease, version.Tag(), c.laterRelease, nil
 }
 
-// LaterPaictl reports whether version a of paictl is later than version b. It returns false for two builds of the same version.
+// LaterPaictl reports whether a is a later version of paictl than b. LaterPaictl returns false for two builds of the same version.
 func LaterPaictl(a, b string) bool {
 	x, err := semver.NewVersion(a)
 	if err != nil {
@@ -79,7 +81,7 @@ func LaterPaictl(a, b string) bool {
 	return err == nil && x.GreaterThan(y)
 }
 
-// eachOwnImage calls f with each image tag of paictl's own images in a service's values. It skips images whose values also set a digest, which
+// eachOwnImage calls f with each image tag of paictl's own images in a service's values. eachOwnImage skips images with a digest, because the digest
 // overrides the tag.
 func eachOwnImage(p strictyaml.Path, values map[string]any, f func(strictyaml.Path, string)) {
 	repository, named := values["repository"].(string)
@@ -95,7 +97,8 @@ func eachOwnImage(p strictyaml.Path, values map[string]any, f func(strictyaml.Pa
 	}
 }
 
-// checkValues checks each embedded service's values against its chart's schema, and then moves the secrets out of the values.
+// checkValues checks the values of each embedded service against the chart's schema. Then checkValues moves the secrets from the values to the
+// credentials.
 func (b *builder) checkValues() {
 	for _, name := range sorted(maps.Keys(b.services)) {
 		s := b.services[name]
@@ -112,7 +115,7 @@ func (b *builder) checkValues() {
 	}
 }
 
-// sectionPath returns the field of an upstream service's section that sets a value.
+// sectionPath returns the field that sets a value in the section of an upstream service.
 func sectionPath(s *Service, p strictyaml.Path) strictyaml.Path {
 	if len(p) > 0 {
 		if key, ok := p[0].(string); ok && s.secretValues[key] != nil && s.Values[key] == nil {

@@ -49,7 +49,6 @@ cluster:
 
 `
 
-// parse returns a configuration with the given sections of services.
 func parse(t testing.TB, sections string) *config.Cluster {
 	t.Helper()
 	cfg, err := parseFiles(map[string]string{config.LayoutFile: testLayout, config.RolesFile: testRoles, config.ServicesFile: testServices + sections})
@@ -65,7 +64,6 @@ func parseFiles(files map[string]string) (*config.Cluster, error) {
 	return config.Parse("conf", data)
 }
 
-// load returns the catalogue of the test charts for a configuration, and the findings.
 func load(t testing.TB, sections string) (*Catalogue, config.Findings) {
 	t.Helper()
 	c, findings, err := Load(t.Context(), parse(t, sections), Options{Charts: testCharts()})
@@ -73,7 +71,7 @@ func load(t testing.TB, sections string) (*Catalogue, config.Findings) {
 	return c, findings
 }
 
-// loadValid returns the catalogue for a configuration with the given sections. The test fails if there are findings.
+// loadValid returns the catalogue of a configuration with the given sections. The test fails if the configuration has findings.
 func loadValid(t testing.TB, sections string) *Catalogue {
 	t.Helper()
 	c, findings := load(t, sections)
@@ -81,7 +79,7 @@ func loadValid(t testing.TB, sections string) *Catalogue {
 	return c
 }
 
-// lines returns findings as users see them, with their remedies, but without the name of the file.
+// lines returns findings in the form for users, with remedies, but without the file name.
 func lines(findings config.Findings) []string {
 	out := []string{}
 	for _, f := range findings {

@@ -1,9 +1,9 @@
 package catalogue
 
-// linked maps services with pages that users open through the server to the value that holds the address for links.
+// linked maps each service whose pages users open through the server to the value that holds the address for links.
 var linked = map[string]string{"prometheus": "externalUrl", "alert-manager": "externalUrl", "grafana": "rootUrl"}
 
-// configureLinks sets the public address of services whose pages the server proxies, unless the services' sections set an address.
+// configureLinks sets the public addresses of the services in linked. Addresses in the services' sections take precedence.
 func (b *builder) configureLinks() {
 	server := b.services[ServerService]
 	if server == nil || server.Upstream != nil || !server.Enabled || server.Chart == nil {

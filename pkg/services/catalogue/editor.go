@@ -6,8 +6,8 @@ import (
 	"io/fs"
 )
 
-// Schemas returns JSON schemas for the sections of embedded services, by service. Editors use these schemas. Unlike the chart's schema, such a
-// schema contains enabled and placement, and doesn't require keys that have a default.
+// Schemas returns JSON schemas for the sections of embedded services, by service name. Editors use these schemas. Each schema extends the chart's
+// schema with enabled and placement, and requires no keys that have a default.
 func Schemas() map[string][]byte {
 	out, err := schemas(nil)
 	if err != nil {
@@ -39,7 +39,7 @@ func (c *embeddedChart) sectionSchema() ([]byte, error) {
 			return nil, fmt.Errorf("values.schema.json: %w", err)
 		}
 	}
-	// A separate $id keeps references within the schema valid if the schema becomes part of a larger schema.
+	// A separate $id keeps references valid when this schema is embedded in a larger schema.
 	s["$id"] = "https://paictl.openpai.org/schemas/services/" + c.Name() + ".json"
 	s["description"] = c.Metadata.Description
 	properties, _ := s["properties"].(map[string]any)
@@ -60,7 +60,7 @@ func (c *embeddedChart) sectionSchema() ([]byte, error) {
 	return json.MarshalIndent(s, "", "  ")
 }
 
-// dropRequired removes requirements that the defaults fulfill, from a schema and from the schemas of its keys.
+// dropRequired removes required keys that have a default. dropRequired changes the schema and the nested schemas.
 func dropRequired(schema, defaults map[string]any) {
 	if required, ok := schema["required"].([]any); ok {
 		left := []any{}

@@ -16,8 +16,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// explain converts an error of schema validation to problems that a user can solve. The problems never contain the value, which may be a secret in
-// the wrong place.
+// explain converts an error of schema validation to problems with remedies. A problem never contains the value, because the value may be a misplaced
+// secret.
 func (s *valuesSchema) explain(e *jsonschema.ValidationError, values map[string]any) []problem {
 	p := pathIn(values, e.InstanceLocation)
 	switch k := e.ErrorKind.(type) {
@@ -98,8 +98,8 @@ func (s *valuesSchema) leaf(e *jsonschema.ValidationError) (message, remedy stri
 	return "is not allowed", ""
 }
 
-// alternatives explains why a value matches none of several forms. If exactly one form has the type of the value, the problems are that form's
-// errors. If no form has this type, the problem lists the allowed types.
+// alternatives explains why a value matches none of the alternative schemas. If exactly one alternative has the type of the value, alternatives
+// returns the errors of that alternative. If no alternative has this type, alternatives lists the allowed types.
 func (s *valuesSchema) alternatives(e *jsonschema.ValidationError, p strictyaml.Path, values map[string]any) []problem {
 	var want []string
 	var near [][]problem
@@ -122,7 +122,7 @@ func (s *valuesSchema) alternatives(e *jsonschema.ValidationError, p strictyaml.
 	return []problem{{p, "matches none of the allowed forms", cmp.Or(s.describe(e), near[0][0].message)}}
 }
 
-// typeError returns the error about the type of the value itself from the errors of a form, if there is such an error.
+// typeError returns the error about the type of the value itself, if e contains this error.
 func typeError(e *jsonschema.ValidationError, depth int) (*kind.Type, bool) {
 	if k, ok := e.ErrorKind.(*kind.Type); ok && len(e.InstanceLocation) == depth {
 		return k, true
@@ -141,7 +141,7 @@ func (s *valuesSchema) unknownKeys(e *jsonschema.ValidationError, p strictyaml.P
 	if len(p) == 0 {
 		known = append(known, s.beside...)
 	}
-	// paictl sets these keys itself, so they aren't suggested.
+	// The remedy must not suggest keys that paictl itself sets.
 	known = slices.DeleteFunc(known, func(key string) bool { return key == keyGlobal || key == keyCredentialsRevision })
 	var out []problem
 	for _, key := range slices.Sorted(slices.Values(keys)) {
@@ -151,7 +151,7 @@ func (s *valuesSchema) unknownKeys(e *jsonschema.ValidationError, p strictyaml.P
 	return out
 }
 
-// describe returns the description of the value in the schema, or "".
+// describe returns the schema's description of the value, or "".
 func (s *valuesSchema) describe(e *jsonschema.ValidationError) string {
 	if part := s.byLocation[e.SchemaURL]; part != nil {
 		return part.Description
@@ -159,7 +159,7 @@ func (s *valuesSchema) describe(e *jsonschema.ValidationError) string {
 	return ""
 }
 
-// form describes which texts match a pattern. It uses the schema's examples if there are any.
+// form describes the strings that match a pattern. form returns the examples of the schema, if any.
 func (s *valuesSchema) form(e *jsonschema.ValidationError, pattern string) string {
 	if part := s.byLocation[e.SchemaURL]; part != nil && len(part.Examples) > 0 {
 		var all []string
@@ -233,7 +233,6 @@ func choices(k *kind.Enum) string {
 	return "write one of " + strings.Join(words, ", ")
 }
 
-// number formats a number of the schema, such as a limit.
 func number(r *big.Rat) string {
 	if r.IsInt() {
 		return r.Num().String()

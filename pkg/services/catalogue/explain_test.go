@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// The services configuration has 6 lines before the sections, so that a section begins on line 7.
+// The services configuration has 6 lines before the sections, so the first section begins on line 7.
 func TestAMistakeInASectionHasItsPlaceAndRemedy(t *testing.T) {
 	for name, c := range map[string]struct {
 		sections string

@@ -6,8 +6,8 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// former lists settings of earlier versions, by service, with the reason why they have no effect. These settings remain valid. Otherwise users would
-// have to edit the configuration before an upgrade, and every older revision in its history would be rejected.
+// former lists settings that no longer have an effect, by service, with the reason. The settings remain valid. Otherwise users would have to edit the
+// configuration before an upgrade, and paictl would reject older revisions of the configuration.
 var former = map[string][]formerKey{
 	SchedulerService: {
 		{strictyaml.Path{"kubeScheduler", "image"}, "kube-scheduler is part of the scheduler's own image"},
@@ -16,7 +16,8 @@ var former = map[string][]formerKey{
 	ServerService: formerServer(),
 }
 
-// formerServer returns OpenPAI's settings of rest-server. A migrated configuration still contains these settings, and some of them are passwords.
+// formerServer returns OpenPAI's settings of rest-server. A configuration that was migrated from OpenPAI still contains these settings. Some settings
+// are passwords.
 func formerServer() []formerKey {
 	out := []formerKey{
 		{strictyaml.Path{"default-pai-admin-username"}, noDefaultPassword}, {strictyaml.Path{"default-pai-admin-password"}, noDefaultPassword},
@@ -39,7 +40,8 @@ type formerKey struct {
 	why  string
 }
 
-// withoutFormer returns a section's values without the settings that no longer have an effect. It adds a warning about each of these settings.
+// withoutFormer returns a section's values without the settings that no longer have an effect. withoutFormer adds a warning about each removed
+// setting.
 func (b *builder) withoutFormer(service string, values map[string]any) map[string]any {
 	for _, f := range former[service] {
 		left, ok := without(values, f.path)
@@ -51,7 +53,7 @@ func (b *builder) withoutFormer(service string, values map[string]any) map[strin
 	return values
 }
 
-// without returns a copy of values without the value at a path, and reports whether the value existed.
+// without returns a copy of values without the value at a path. The second result reports whether the value existed.
 func without(values map[string]any, path strictyaml.Path) (map[string]any, bool) {
 	key, _ := path[0].(string)
 	value, ok := values[key]

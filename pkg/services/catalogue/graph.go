@@ -10,16 +10,16 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Selection is the set of services that a command works on.
+// Selection is the set of services that a command processes.
 type Selection struct {
-	// Services lists the selected services in the order in which they are started.
+	// Services lists the selected services in start order.
 	Services []*Service
-	// Added lists the names of services that were not named, but that other selected services require.
+	// Added lists the names of the services that were selected only because other services require them.
 	Added []string
 }
 
-// Select returns the named services and the services that they require. Without names it selects all enabled services. Services in except are
-// excluded. If a selected service requires an excluded service, Select returns an error.
+// Select returns the named services and their prerequisites. Without names, Select returns all enabled services. Services in except are excluded.
+// Select returns an error if a selected service requires an excluded service.
 func (c *Catalogue) Select(names, except []string) (Selection, error) {
 	names, except = c.resolve(names), c.resolve(except)
 	if err := c.checkNames(names, except); err != nil {
@@ -58,12 +58,12 @@ func (c *Catalogue) checkNames(lists ...[]string) error {
 	return UnknownError(c.names(), unknown...)
 }
 
-// UnknownError returns the error for services that don't exist. Its remedy suggests a similar name.
+// UnknownError returns the error for unknown services. The remedy suggests a similar name.
 func UnknownError(known []string, names ...string) error {
 	return hint.Errorf(nearestService(names[0], known), "there is no service %s", strings.Join(names, ", "))
 }
 
-// nearestService returns a remedy: the name that the user probably meant, or the list of services.
+// nearestService returns a remedy. The remedy suggests a similar name, or lists all services.
 func nearestService(name string, known []string) string {
 	if near := strictyaml.Nearest(name, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
@@ -78,7 +78,7 @@ func drop(asked map[string]bool, except []string) {
 	maps.DeleteFunc(asked, func(_ string, yes bool) bool { return !yes })
 }
 
-// checkExcept returns an error if selected services require an excluded service. The remedy names the services that would also have to be excluded.
+// checkExcept returns an error if a selected service requires an excluded service. The remedy lists the services that must also be excluded.
 func (c *Catalogue) checkExcept(chosen map[string]bool, except []string) error {
 	for _, name := range except {
 		if !chosen[name] {
@@ -94,8 +94,8 @@ func (c *Catalogue) checkExcept(chosen map[string]bool, except []string) error {
 	return nil
 }
 
-// prerequisites returns the required services that are in the catalogue and enabled. An administrator who disables a required service provides a
-// replacement.
+// prerequisites returns the required services that are enabled and in the catalogue. A disabled prerequisite is ignored, because an administrator who
+// disables a service provides a replacement.
 func (c *Catalogue) prerequisites(name string) []string {
 	var out []string
 	for _, required := range c.services[name].Requires {
@@ -116,7 +116,7 @@ func (c *Catalogue) dependents(name string) []string {
 	return out
 }
 
-// closure returns names and all further names to which next leads, directly or indirectly.
+// closure returns the given names and all names that are reachable through next.
 func closure(names map[string]bool, next func(string) []string) map[string]bool {
 	out := map[string]bool{}
 	queue := sorted(maps.Keys(names))
@@ -147,8 +147,8 @@ func (c *Catalogue) selection(chosen, asked map[string]bool) (Selection, error) 
 	return out, nil
 }
 
-// order sorts services by name, and puts required services before the services that require them. If services require each other in a cycle, it
-// returns one such cycle, for example a, b, a.
+// order sorts services by name, and puts required services before the services that require them. If services require each other in a cycle, order
+// returns a cycle, such as a, b, a.
 func (c *Catalogue) order(chosen map[string]bool) (order, cycle []string) {
 	const visiting, done = 1, 2
 	state := map[string]int{}
@@ -182,7 +182,7 @@ func (c *Catalogue) order(chosen map[string]bool) (order, cycle []string) {
 	return order, nil
 }
 
-// checkRequires finds prerequisites that don't exist, that are disabled, or that form a cycle.
+// checkRequires reports prerequisites that don't exist, that are disabled, or that form a cycle.
 func (b *builder) checkRequires() {
 	all := map[string]bool{}
 	for _, name := range sorted(maps.Keys(b.services)) {

@@ -10,8 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// graph returns a catalogue. Each line of text, such as "b: a c", defines a service and the services that it requires. A service in brackets is
-// disabled.
+// graph returns a catalogue. Each line of text, such as "b: a c", defines a service and its prerequisites. A service in brackets is disabled.
 func graph(text string) *Catalogue {
 	c := &Catalogue{services: map[string]*Service{}}
 	for line := range strings.Lines(text) {

@@ -2,11 +2,11 @@ package catalogue
 
 import "slices"
 
-// JobService is the service that runs jobs. Its section has the same name.
+// JobService is the service that runs jobs. The service's section has the same name.
 const JobService = "job-controller"
 
-// configureJobs passes the name of the running scheduler to the job controller. It also sets a second replica if the archive can be shared and a
-// second machine can run the replica.
+// configureJobs passes the scheduler's name to the job controller. configureJobs also sets a second replica if the replicas can share the archive and
+// a second machine is available.
 func (b *builder) configureJobs() {
 	s := b.services[JobService]
 	if s == nil || s.Upstream != nil || !s.Enabled {
@@ -47,16 +47,15 @@ func (b *builder) configureJobs() {
 	s.Requires = append(slices.Clone(s.Requires), AgentService)
 }
 
-// keyGPUClaims is the key that determines whether tasks get their GPUs through claims.
+// keyGPUClaims is the key that defines whether tasks receive their GPUs through claims.
 const keyGPUClaims = "claims"
 
-// ownRuns reports whether one of paictl's own services is enabled.
 func (b *builder) ownRuns(name string) bool {
 	s := b.services[name]
 	return s != nil && s.Upstream == nil && s.Enabled
 }
 
-// agentServesAll reports whether the agent runs on all machines with GPUs and can allocate these GPUs.
+// agentServesAll reports whether the agent runs on all machines with GPUs and can allocate the GPUs of these machines.
 func (b *builder) agentServesAll() bool {
 	if !b.ownRuns(AgentService) {
 		return false

@@ -16,15 +16,15 @@ import (
 
 // Options defines the sources of charts.
 type Options struct {
-	// Charts is a file system whose folder charts contains one folder per chart. If it is nil, the charts of this paictl are used.
+	// Charts is a file system whose folder charts contains a folder for each chart. The default is the file system with the charts of this paictl.
 	Charts fs.FS
-	// Fetcher fetches the charts of enabled upstream services. If it is nil, these services have no Chart. They can then be listed, checked and
-	// stopped.
+	// Fetcher fetches the charts of enabled upstream services. If Fetcher is nil, Service.Chart is nil for upstream services. Such services can be
+	// listed, checked and stopped.
 	Fetcher Fetcher
 }
 
-// Load builds the catalogue of a configuration. The findings are about the sections. If a finding is an error, no service should be started. The
-// error of Load is about an embedded chart that is broken, or an upstream chart that can't be fetched.
+// Load builds the catalogue of a configuration. The findings are about the services' sections. Callers must not start services if a finding is an
+// error. Load returns an error if an embedded chart is invalid, or if an upstream chart can't be fetched.
 func Load(ctx context.Context, cfg *config.Cluster, o Options) (*Catalogue, config.Findings, error) {
 	embedded, err := readCharts(o.Charts)
 	if err != nil {
@@ -40,7 +40,7 @@ func Load(ctx context.Context, cfg *config.Cluster, o Options) (*Catalogue, conf
 	return c, append(b.findings, found...), err
 }
 
-// Check finds mistakes in the sections of services. It doesn't fetch upstream charts.
+// Check reports mistakes in the sections of services. Check doesn't fetch upstream charts.
 func Check(cfg *config.Cluster) config.Findings {
 	_, findings, err := Load(context.Background(), cfg, Options{})
 	if err != nil {
@@ -49,7 +49,6 @@ func Check(cfg *config.Cluster) config.Findings {
 	return findings
 }
 
-// builder converts sections to services and collects their mistakes.
 type builder struct {
 	cfg      *config.Cluster
 	embedded map[string]*embeddedChart
@@ -93,8 +92,7 @@ func (b *builder) load() *Catalogue {
 	return c
 }
 
-// isUpstream reports whether a section sets a chart. If the section has the name of an embedded service, the upstream service replaces the embedded
-// service.
+// isUpstream reports whether a section sets a chart. Such a section replaces the embedded service with the same name.
 func isUpstream(section any) bool {
 	m, ok := section.(map[string]any)
 	return ok && m[keyChart] != nil
@@ -116,7 +114,7 @@ func (b *builder) unknownService(name string) {
 	b.fail(at(name), "services/unknown-service", fmt.Sprintf("there is no service %q", name), remedy)
 }
 
-// otherServices returns names of OpenPAI's services that have no counterpart here. A migrated configuration still contains their sections.
+// otherServices returns the names of OpenPAI's services for which paictl has no counterpart. A migrated configuration still contains their sections.
 func otherServices() []string {
 	return []string{
 		"authentication", "azure-rdma", "cleaner", "cluster-utilization", "database-controller", "dev-box", "device-plugin", "docker-cache",
@@ -136,5 +134,4 @@ func (b *builder) warn(p strictyaml.Path, rule, message, remedy string) {
 
 func sorted(keys iter.Seq[string]) []string { return slices.Sorted(keys) }
 
-// defaultNamespace is the namespace of services that don't set a namespace.
 const defaultNamespace = kube.SystemNamespace

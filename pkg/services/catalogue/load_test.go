@@ -143,7 +143,7 @@ func TestAWrongDataPathIsNotReportedAgainOfEachVolume(t *testing.T) {
 	assert.Empty(t, findings.Errors(), "the configuration's own check names it")
 }
 
-// volumeNodes loads the test configuration with other machines. It returns the catalogue, and the node of the volume for metrics.
+// volumeNodes loads the test configuration with the given machines. volumeNodes returns the catalogue, and the node of the volume for metrics.
 func volumeNodes(t *testing.T, machines, sections string) (*Catalogue, any) {
 	t.Helper()
 	head, _, _ := strings.Cut(testLayout, "  - {")
@@ -290,7 +290,7 @@ func TestPaictlsOwnChartsAndAnEmptyConfigurationAgree(t *testing.T) {
 	}
 }
 
-// Commands don't check these schemas against the meta-schema when they start, so this test does.
+// Commands don't check these schemas against the meta-schema, so this test does.
 func TestTheSchemasOfPaictlsOwnChartsAreSchemas(t *testing.T) {
 	embedded, err := readCharts(nil)
 	require.NoError(t, err)

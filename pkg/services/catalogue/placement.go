@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// badPlacement returns the mistake in a placement, or "".
+// badPlacement describes the mistake in a placement. badPlacement returns "" for a valid placement.
 func badPlacement(placement []string) string {
 	if len(placement) == 0 {
 		return "it names no role"
@@ -30,12 +30,12 @@ func placementRemedy(cfg *config.Cluster) string {
 	return fmt.Sprintf("write %s, or some of the roles: %s", PlacementAll, strings.Join(sorted(maps.Keys(cfg.Roles.Roles)), ", "))
 }
 
-// onRoles reports whether a placement lists roles, and not PlacementAll or PlacementNone.
+// onRoles reports whether a placement consists of roles.
 func onRoles(placement []string) bool {
 	return !slices.Contains(placement, PlacementAll) && !slices.Contains(placement, PlacementNone)
 }
 
-// machinesOf returns the machines that may run pods according to a placement, in the layout's order.
+// machinesOf returns the machines that a placement allows, in the layout's order.
 func machinesOf(cfg *config.Cluster, placement []string) []layout.Machine {
 	if slices.Contains(placement, PlacementNone) {
 		return nil
@@ -81,7 +81,7 @@ func (b *builder) checkRole(service, name string) bool {
 	return false
 }
 
-// placementValues returns the chart values that place pods on the machines of a placement.
+// placementValues returns the chart values for the machines of a placement.
 func placementValues(cfg *config.Cluster, placement []string) map[string]any {
 	switch {
 	case slices.Contains(placement, PlacementNone):
@@ -114,8 +114,8 @@ func nodeSelectorTerm(labels map[string]string) map[string]any {
 	return map[string]any{"matchExpressions": match}
 }
 
-// tolerations returns tolerations for all taints that machines of the placement get from their roles, including roles outside of the placement. Pods
-// don't tolerate taints that the layout sets on a single machine.
+// tolerations returns tolerations for the taints of all roles of the placement's machines. This includes roles that aren't in the placement. Pods
+// don't tolerate taints of a single machine in the layout.
 func tolerations(cfg *config.Cluster, placement []string) []any {
 	taints := map[string]bool{}
 	for _, name := range placement {
@@ -136,7 +136,6 @@ func tolerations(cfg *config.Cluster, placement []string) []any {
 	return out
 }
 
-// toleration returns the toleration for a taint of the form key[=value]:Effect.
 func toleration(taint string) map[string]any {
 	rest, effect, _ := strings.Cut(taint, ":")
 	key, value, _ := strings.Cut(rest, "=")

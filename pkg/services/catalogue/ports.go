@@ -9,8 +9,8 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// checkHostPorts reports ports of machines on which two programs would listen, because the program that starts second would fail. If that is the
-// kubelet, the machine would not be usable.
+// checkHostPorts reports conflicts between ports of a machine. On a conflict, the program that starts second fails. If the kubelet fails, the machine
+// isn't usable.
 func (b *builder) checkHostPorts() {
 	taken := map[int]string{}
 	for _, name := range sorted(maps.Keys(b.services)) {
@@ -47,13 +47,13 @@ func (b *builder) checkHostPorts() {
 	}
 }
 
-// placed describes a service together with the field that sets its port.
+// placed describes a service and the field that sets its port.
 func (b *builder) placed(name string, p strictyaml.Path) string {
 	f := b.cfg.Finding(config.ServicesFile, strictyaml.Error, p, "", "", "")
 	return fmt.Sprintf("%s (%s, line %d)", name, p, f.Line)
 }
 
-// portAt returns the whole number at a dotted path, and reports whether there is one.
+// portAt returns the integer at a dotted path, and reports whether an integer exists at this path.
 func portAt(values map[string]any, path string) (int, bool) {
 	name, rest, deeper := strings.Cut(path, ".")
 	if deeper {

@@ -6,8 +6,8 @@ const (
 	keyInsecureSkipVerify = "insecureSkipVerify"
 )
 
-// configurePrometheus makes Prometheus verify kubelets if the cluster signs their certificates after "cluster up". It reports whether it has set
-// this value. It doesn't set the value if the section sets it.
+// configurePrometheus enables the verification of kubelets in Prometheus if the cluster signs the kubelets' certificates after "cluster up".
+// configurePrometheus returns true if it has enabled the verification. A value in the section takes precedence.
 func (b *builder) configurePrometheus() bool {
 	s := b.services[prometheusService]
 	if s == nil || s.Upstream != nil || !s.Enabled || !b.cfg.IsManaged() || b.cfg.Kubernetes.Kubernetes.Extra.Kubelet["serverTLSBootstrap"] == false {
@@ -26,11 +26,11 @@ func verifying(verify bool) map[string]any {
 	return map[string]any{keyKubelet: map[string]any{keyInsecureSkipVerify: !verify}}
 }
 
-// VerifiesKubelets reports whether Prometheus verifies kubelets because configurePrometheus has set that.
+// VerifiesKubelets reports whether configurePrometheus has enabled the verification of kubelets.
 func (c *Catalogue) VerifiesKubelets() bool { return c.verifiesKubelets }
 
-// LeaveKubeletsUnverified undoes the decision that Prometheus verifies kubelets. It is for a cluster in which kubelets still sign their own
-// certificates, because "cluster up" hasn't changed that yet.
+// LeaveKubeletsUnverified disables the verification that configurePrometheus has enabled. LeaveKubeletsUnverified is necessary until "cluster up" has
+// replaced the kubelets' self-signed certificates.
 func (c *Catalogue) LeaveKubeletsUnverified() {
 	if c.verifiesKubelets {
 		s := c.services[prometheusService]

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/settings"
 )
 
-// Keys of the section signIn, which defines how users sign in at the server.
+// These are keys of the section signIn, which defines how users sign in.
 const (
 	keySignIn = "signIn"
 	keyOIDC   = "oidc"
@@ -21,7 +21,7 @@ const (
 	keyRecheck     = "recheck"
 )
 
-// checkProviders rejects sign-in providers that could not sign users in, or to which passwords would be sent unencrypted.
+// checkProviders rejects sign-in providers that can't work, and providers that would receive passwords without encryption.
 func (b *builder) checkProviders() {
 	s := b.services[ServerService]
 	if s == nil || s.Upstream != nil || !s.Enabled {
@@ -56,7 +56,7 @@ func (b *builder) checkProviders() {
 	}
 }
 
-// checkRecheck rejects a grace period that is so short that a single failed request would sign users out.
+// checkRecheck rejects a grace period that is too short. With such a period, a single failed request would sign users out.
 func (b *builder) checkRecheck(signIn map[string]any) {
 	said, _ := signIn[keyRecheck].(map[string]any)
 	recheck := settings.Default().SignIn.Recheck
@@ -70,7 +70,7 @@ func (b *builder) checkRecheck(signIn map[string]any) {
 	}
 }
 
-// checkReturnPages rejects return pages that could reveal the tokens that they receive.
+// checkReturnPages rejects return pages that could reveal the received tokens.
 func (b *builder) checkReturnPages(s *Service, signIn map[string]any) {
 	pages, _ := signIn[keyReturnPages].([]any)
 	hosts, port := ServerAddresses(s)

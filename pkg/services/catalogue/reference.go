@@ -14,8 +14,8 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// Reference returns the documentation of all services' sections. It is a part of services-configuration.yaml that consists only of comments. Lines
-// that begin with "## " are explanations. The other lines become settings with their defaults if "# " is removed.
+// Reference returns the documentation of all services' sections as a fragment of services-configuration.yaml that contains only comments. Lines that
+// begin with "## " are explanations. The other lines become settings with defaults if "# " is removed.
 func Reference() []byte {
 	b, err := reference(nil)
 	if err != nil {
@@ -65,7 +65,7 @@ const referenceTail = `
 #   secretValues: {}
 `
 
-// reference returns the commented section for one chart.
+// reference returns the commented section of a chart.
 func (c *embeddedChart) reference() (string, error) {
 	lines := []string{"## " + c.Name() + ": " + strings.TrimSpace(c.Metadata.Description)}
 	if len(c.requires) > 0 {
@@ -90,13 +90,13 @@ func (c *embeddedChart) reference() (string, error) {
 	return strings.Join(lines, "\n") + "\n", nil
 }
 
-// comment matches the beginning of a comment in values.yaml. Some comments begin with "# --" for helm-docs.
+// comment matches the beginning of a comment in values.yaml. The form "# --" is for helm-docs.
 var comment = regexp.MustCompile(`^(\s*)#+( --)?`)
 
-// blockScalar matches the line before a multi-line text. Within such a text, # doesn't begin a comment.
+// blockScalar matches the line before a block scalar. Inside a block scalar, # doesn't begin a comment.
 var blockScalar = regexp.MustCompile(`[:-] +[|>][0-9+-]*\s*$`)
 
-// settings returns the lines of values.yaml without the keys that only paictl sets. It adds notes from the schema to the comments.
+// settings returns the lines of values.yaml without the keys that only paictl sets. settings adds notes from the schema to the comments.
 func (c *embeddedChart) settings() ([]string, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(c.valuesFile, &doc); err != nil {
@@ -147,7 +147,7 @@ func trimBlank(lines []string) []string {
 	return lines
 }
 
-// hiddenLines returns the lines of values.yaml with values that only paictl sets, and the lines of their comments.
+// hiddenLines returns the lines of values.yaml whose values only paictl sets, including the comments of these lines.
 func hiddenLines(root *yaml.Node, lines []string) map[int]bool {
 	hidden := map[int]bool{}
 	for i := 0; i+1 < len(root.Content); i += 2 {
@@ -171,7 +171,7 @@ func hiddenLines(root *yaml.Node, lines []string) map[int]bool {
 	return hidden
 }
 
-// schemaNotes adds notes about keys from the schema: their limits, and their description if values.yaml has no comment.
+// schemaNotes adds notes from the schema: the limits of each key, and a description if values.yaml contains no comment.
 func (c *embeddedChart) schemaNotes(n *yaml.Node, p strictyaml.Path, notes map[int]string) {
 	if n.Kind != yaml.MappingNode || c.schema.root == nil || n.Style&yaml.FlowStyle != 0 {
 		return
@@ -190,7 +190,7 @@ func (c *embeddedChart) schemaNotes(n *yaml.Node, p strictyaml.Path, notes map[i
 	}
 }
 
-// at returns the schema of the key at a path, or nil if the schema doesn't describe this key by name.
+// at returns the schema of the key at a path, or nil if the schema doesn't contain the key's name.
 func (s *valuesSchema) at(p strictyaml.Path) *jsonschema.Schema {
 	part := s.root
 	for _, step := range p {
@@ -211,7 +211,7 @@ func (s *valuesSchema) at(p strictyaml.Path) *jsonschema.Schema {
 	return part
 }
 
-// limits describes the restrictions of a schema except the type.
+// limits describes the restrictions of a schema, without the type.
 func limits(s *jsonschema.Schema) string {
 	var out []string
 	if s.Enum != nil {

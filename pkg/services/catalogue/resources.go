@@ -10,9 +10,9 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// checkResources rejects limits below the requests, because the API server would reject them when the service starts. It also rejects amounts that a
-// quantity can't hold, which would be reduced silently. The schema has already checked the syntax of amounts. section holds the values from the
-// configuration. all also holds the chart's defaults.
+// checkResources rejects limits that are less than the requests, because the API server would reject such limits later. checkResources also rejects
+// amounts that exceed the range of a quantity. The schema has already checked the syntax. section holds the configured values. all also holds the
+// chart's defaults.
 func (b *builder) checkResources(p strictyaml.Path, section, all map[string]any) {
 	for _, key := range sorted(maps.Keys(all)) {
 		inner, ok := all[key].(map[string]any)
@@ -46,7 +46,6 @@ func table(m map[string]any, key string) map[string]any {
 	return t
 }
 
-// amount parses an amount of a resource. It returns nil if v isn't a valid amount.
 func (b *builder) amount(p strictyaml.Path, v any) *resource.Quantity {
 	if v == nil {
 		return nil

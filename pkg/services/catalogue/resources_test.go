@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The API server would only reject pods with limits below their requests long after the configuration was pushed.
+// Without this check, the API server would reject such pods long after the push of the configuration.
 func TestLimitsBelowRequestsAreRefused(t *testing.T) {
 	for section, want := range map[string]string{
 		`log-manager: {resources: {limits: {memory: 1Mi}}}`:                                                     "log-manager.resources.limits.memory: the limit 1Mi is below the request",

@@ -13,23 +13,24 @@ import (
 	schedulerconfig "github.com/openpai/paictl/pkg/scheduler/config"
 )
 
-// SchedulerService is the service that allocates GPUs to gangs of pods. Its section has the same name.
+// SchedulerService is the service that allocates GPUs to gangs of pods. The service's section has the same name.
 const SchedulerService = "scheduler"
 
-// hivedSection is the name of the scheduler's section in OpenPAI. Its key config contains HiveD's configuration file as text.
+// hivedSection is the name of the scheduler's section in OpenPAI. The value of its key config is HiveD's configuration file.
 const hivedSection = "hivedscheduler"
 
-// keySchedulerConfiguration is the key that holds the scheduler's whole configuration. It is below global, which sections can't set.
+// keySchedulerConfiguration is the key that holds the scheduler's complete configuration. keySchedulerConfiguration is a key of global, which
+// sections can't change.
 const keySchedulerConfiguration = "schedulerConfiguration"
 
-// SchedulerConfig returns the scheduler's configuration, which it builds from the layout's machines and the section scheduler. The findings have
-// positions in services-configuration.yaml. If a finding is an error, the configuration can't be used.
+// SchedulerConfig builds the scheduler's configuration from the layout's machines and the section scheduler. Findings have positions in
+// services-configuration.yaml. The configuration can't be used if a finding is an error.
 func SchedulerConfig(cfg *config.Cluster) (cell.Config, config.Findings) {
 	file := filepath.Join(cfg.Dir, config.ServicesFile)
 	if text := cfg.Source(config.ServicesFile); text != nil {
 		return schedulerconfig.FromCluster(cfg.Layout, file, text)
 	}
-	// The file doesn't exist yet. If there are sections, they are only in memory.
+	// The file doesn't exist. Encode the sections in memory to get positions.
 	sections := schedulerSections(cfg)
 	text, err := strictyaml.Encode(sections, nil)
 	if err != nil {
@@ -45,7 +46,7 @@ func SchedulerConfig(cfg *config.Cluster) (cell.Config, config.Findings) {
 	return c, out
 }
 
-// schedulerSections returns only the sections that the scheduler reads, because other sections may contain secrets.
+// schedulerSections returns the sections that the scheduler reads. Other sections are left out, because they may contain secrets.
 func schedulerSections(cfg *config.Cluster) map[string]any {
 	out := map[string]any{}
 	for _, name := range []string{SchedulerService, hivedSection} {
@@ -56,7 +57,7 @@ func schedulerSections(cfg *config.Cluster) map[string]any {
 	return out
 }
 
-// collectPaths adds the paths of all fields of a value to out. The keys are the texts of the paths, which findings contain.
+// collectPaths adds the paths of all fields of a value to out. Each key is the text of a path, as in findings.
 func collectPaths(v any, p strictyaml.Path, out map[string]strictyaml.Path) {
 	out[p.String()] = p
 	switch v := v.(type) {
@@ -71,7 +72,7 @@ func collectPaths(v any, p strictyaml.Path, out map[string]strictyaml.Path) {
 	}
 }
 
-// placeOf returns the path of a field, or of its nearest existing parent. For findings that are only about the layout, it returns the section.
+// placeOf returns the path of a field, or of the nearest existing parent. For findings about the layout, placeOf returns the section.
 func placeOf(field string, paths map[string]strictyaml.Path) strictyaml.Path {
 	best := at(SchedulerService)
 	for text, p := range paths {
@@ -82,8 +83,8 @@ func placeOf(field string, paths map[string]strictyaml.Path) strictyaml.Path {
 	return best
 }
 
-// schedules reports whether the scheduler is enabled if its section doesn't set enabled. It is enabled if a machine has GPUs, or if a section
-// describes hardware or virtual clusters.
+// schedules reports whether the scheduler is enabled by default. schedules returns true if a machine has GPUs, or if a section describes hardware or
+// virtual clusters.
 func schedules(cfg *config.Cluster) bool {
 	sections := schedulerSections(cfg)
 	section, _ := sections[SchedulerService].(map[string]any)
@@ -98,7 +99,7 @@ func schedules(cfg *config.Cluster) bool {
 	return false
 }
 
-// configureScheduler sets the scheduler's configuration, and a standby if a second machine is available.
+// configureScheduler sets the scheduler's configuration. configureScheduler adds a standby if a second machine is available.
 func (b *builder) configureScheduler() {
 	s := b.services[SchedulerService]
 	if s == nil || s.Upstream != nil {
@@ -124,14 +125,14 @@ func (b *builder) configureScheduler() {
 	s.Values = mergeComputed(computed, s.Values)
 }
 
-// SchedulerConfiguration returns the scheduler's configuration from the values of its release, or "".
+// SchedulerConfiguration returns the scheduler's configuration in the values of a release, or "".
 func SchedulerConfiguration(values map[string]any) string {
 	global, _ := values[keyGlobal].(map[string]any)
 	text, _ := global[keySchedulerConfiguration].(string)
 	return text
 }
 
-// WithSchedulerConfiguration returns a copy of a release's values with another configuration of the scheduler.
+// WithSchedulerConfiguration returns a copy of a release's values with the given scheduler configuration.
 func WithSchedulerConfiguration(values map[string]any, text string) map[string]any {
 	out := maps.Clone(values)
 	global, _ := values[keyGlobal].(map[string]any)
@@ -143,7 +144,7 @@ func WithSchedulerConfiguration(values map[string]any, text string) map[string]a
 	return out
 }
 
-// warnHived warns about OpenPAI's settings that have no effect. The key config still has an effect.
+// warnHived warns about OpenPAI's settings that have no effect. The key config is still used.
 func (b *builder) warnHived() {
 	section, _ := b.cfg.Services.Sections[hivedSection].(map[string]any)
 	for _, key := range sorted(maps.Keys(section)) {
@@ -153,7 +154,7 @@ func (b *builder) warnHived() {
 	}
 }
 
-// notSaidBySchema omits findings about the section that the chart's schema also reports. It keeps findings about HiveD's text, which the schema
+// notSaidBySchema removes findings that the chart's schema also reports. notSaidBySchema keeps findings about HiveD's configuration, which the schema
 // doesn't check.
 func notSaidBySchema(found config.Findings) config.Findings {
 	return slices.DeleteFunc(slices.Clone(found), func(f strictyaml.Finding) bool {

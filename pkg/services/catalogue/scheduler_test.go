@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// gpuCluster returns a configuration with the given number of masters, and with two machines that have eight GPUs each.
+// gpuCluster returns a configuration with the given number of masters, and two machines with eight GPUs each.
 func gpuCluster(t testing.TB, masters int, sections string) *config.Cluster {
 	t.Helper()
 	list := ""
@@ -91,7 +91,7 @@ func TestImagesOfAnotherReleaseAreRefused(t *testing.T) {
 		require.ErrorContains(t, found.Err(), "the images of v1.2.3 don't match this paictl, which is "+own)
 		assert.ErrorContains(t, found.Err(), "set "+says+",")
 	}
-	// Sections may set their own images, as sections in sandboxes do.
+	// Sections may set their own images, as in sandboxes.
 	version.Version = "v1.2.3"
 	_, found := schedulerOf(t, gpuCluster(t, 1, "scheduler: {image: {repository: docker.io/openpai/pai-scheduler, tag: v1.0.0}}\nprometheus: {image: {repository: x/prometheus, tag: v3.15.0}}\n"))
 	require.ErrorContains(t, found.Err(), "scheduler.image.tag: the images of v1.0.0 don't match this paictl")
@@ -136,7 +136,7 @@ func TestMistakesOfVirtualClustersHaveTheirLine(t *testing.T) {
 	}
 }
 
-// A configuration from a quick-start file, or a new configuration, has no file with line numbers yet.
+// A new configuration, or a configuration from a quick-start file, has no file with line numbers.
 func TestMistakesOfSectionsWithoutAFileNameTheField(t *testing.T) {
 	cfg := gpuCluster(t, 1, "")
 	made := &config.Cluster{Dir: "new", Layout: cfg.Layout, Roles: cfg.Roles, Kubernetes: cfg.Kubernetes, Services: cfg.Services}

@@ -14,23 +14,23 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// valuesSchema is the compiled values.schema.json of a chart.
 type valuesSchema struct {
 	root *jsonschema.Schema
-	// byLocation holds the parts of the schema by location. Errors contain these locations.
+	// byLocation holds the parts of the schema by location. Validation errors contain these locations.
 	byLocation map[string]*jsonschema.Schema
-	// beside lists keys that a section may contain although the schema doesn't define them.
+	// beside lists keys that a section may contain although the schema doesn't define these keys.
 	beside []string
 }
 
-// Addresses of schemas. The library checks a schema against the meta-schema, unless the address looks like that of a schema in the library.
+// These are the addresses of schemas. The library doesn't check a schema against the meta-schema if the address has the form of an address in the
+// library.
 const (
 	schemaOfOthers = "mem:///values.schema.json"
 	schemaOfOurs   = "https://json-schema.org/paictl/values.schema.json"
 )
 
-// newValuesSchema compiles a schema. A chart without a schema accepts all values. References to other files are errors, so that a check never waits
-// for a network. address is one of the addresses above.
+// newValuesSchema compiles a schema. A chart without a schema accepts all values. References to other files are errors, so that a check never depends
+// on a network. address is schemaOfOthers or schemaOfOurs.
 func newValuesSchema(data []byte, address string) (*valuesSchema, error) {
 	if len(data) == 0 {
 		return &valuesSchema{}, nil
@@ -86,7 +86,7 @@ func variants(s *jsonschema.Schema) []*jsonschema.Schema {
 	return out
 }
 
-// itemSchemas returns the schemas of a list's entries, for any draft of JSON Schema.
+// itemSchemas returns the schemas of a list's items, for any draft of JSON Schema.
 func itemSchemas(s *jsonschema.Schema) []*jsonschema.Schema {
 	out := slices.Clone(s.PrefixItems)
 	switch items := s.Items.(type) {
@@ -104,18 +104,17 @@ func itemSchemas(s *jsonschema.Schema) []*jsonschema.Schema {
 	return out
 }
 
-// problem is a violation of a chart's schema.
 type problem struct {
 	path            strictyaml.Path
 	message, remedy string
 }
 
-// check returns all violations of the schema. The values must be complete, including the chart's defaults.
+// check returns all violations of the schema. The values must include the chart's defaults.
 func (s *valuesSchema) check(values map[string]any) (problems []problem) {
 	if s.root == nil {
 		return nil
 	}
-	// The schema of a third-party chart could contain something that the library doesn't expect.
+	// The library may panic on an unexpected schema of a third-party chart.
 	defer func() {
 		if r := recover(); r != nil {
 			problems = []problem{{message: fmt.Sprintf("the values can't be checked: %v", r)}}
@@ -131,8 +130,8 @@ func (s *valuesSchema) check(values map[string]any) (problems []problem) {
 	return nil
 }
 
-// dedupe removes duplicate problems, which occur if several parts of a schema report a problem. It sorts the problems, because the library iterates
-// over maps in random order.
+// dedupe sorts problems and removes duplicates. Several parts of a schema may report the same problem. Sorting is necessary because the library
+// iterates over maps in random order.
 func dedupe(problems []problem) []problem {
 	slices.SortStableFunc(problems, func(a, b problem) int {
 		return cmp.Or(strings.Compare(a.path.String(), b.path.String()), strings.Compare(a.message, b.message))
@@ -145,7 +144,7 @@ func dedupe(problems []problem) []problem {
 	})
 }
 
-// pathIn converts a location in JSON to a path. The steps into lists are numbers.
+// pathIn converts a location in JSON to a path. List indices become numbers.
 func pathIn(values any, location []string) strictyaml.Path {
 	p := strictyaml.Path{}
 	for _, step := range location {

@@ -14,10 +14,11 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// SecretPaths returns the paths of all secrets in services-configuration.yaml: fields that the charts' schemas mark as writeOnly, all values below
-// secretValues of upstream services, and all values in sections without a chart. Each path leads to a value that is neither a map nor a list.
+// SecretPaths returns the paths of all secrets in services-configuration.yaml. A chart's schema marks secrets as writeOnly. In addition, all values
+// below secretValues of an upstream service are secrets, and all values in a section without a chart. Each path leads to a value that is neither a
+// map nor a list.
 func SecretPaths(cfg *config.Cluster) []strictyaml.Path {
-	// If paictl's own charts can't be read, every setting counts as a secret.
+	// If the embedded charts can't be read, every setting counts as a secret.
 	embedded, _ := readCharts(nil)
 	return secretPaths(cfg, embedded)
 }
@@ -44,7 +45,7 @@ func secretPaths(cfg *config.Cluster, embedded map[string]*embeddedChart) []stri
 	return out
 }
 
-// valueAt returns the value at a path through maps, and reports whether it exists.
+// valueAt returns the value at a path, and reports whether the value exists. The path must not contain list indices.
 func valueAt(v any, path strictyaml.Path) (any, bool) {
 	for _, step := range path {
 		m, _ := v.(map[string]any)
@@ -58,7 +59,7 @@ func valueAt(v any, path strictyaml.Path) (any, bool) {
 	return v, true
 }
 
-// leaves calls visit for each value that is neither a map, a list nor nil.
+// leaves calls visit for each value except maps, lists and nil.
 func leaves(v any, p strictyaml.Path, visit func(strictyaml.Path, any)) {
 	switch v := v.(type) {
 	case nil:
@@ -100,7 +101,7 @@ func writeOnly(schemas []*jsonschema.Schema, v any, p strictyaml.Path, visit fun
 	}
 }
 
-// expand returns the schemas and all subschemas that apply to the same value.
+// expand returns the given schemas and all subschemas that apply to the same value.
 func expand(schemas []*jsonschema.Schema) []*jsonschema.Schema {
 	seen := map[*jsonschema.Schema]bool{}
 	var out []*jsonschema.Schema
@@ -137,7 +138,7 @@ func schemasOfKey(schemas []*jsonschema.Schema, key string) []*jsonschema.Schema
 	return out
 }
 
-// takeSecrets moves the secrets of an embedded service from its values to its credentials.
+// takeSecrets moves the secrets of an embedded service from the values to the credentials.
 func (b *builder) takeSecrets(s *Service, schema *valuesSchema) {
 	if schema.root == nil {
 		return
@@ -176,7 +177,7 @@ func (b *builder) takeSecrets(s *Service, schema *valuesSchema) {
 	}
 }
 
-// take removes the value at a path and returns it. In a list, take leaves an empty text, so that the indices of later entries don't change.
+// take removes the value at a path and returns the value. In a list, take leaves an empty string, so that the indices of later items don't change.
 func take(v any, p strictyaml.Path) any {
 	for i, step := range p {
 		last := i == len(p)-1
@@ -198,7 +199,7 @@ func take(v any, p strictyaml.Path) any {
 	return v
 }
 
-// dotted returns a path in the form of a Secret's key, with dots between the steps.
+// dotted returns a path as a key of a Secret, with dots between the steps.
 func dotted(p strictyaml.Path) string {
 	var steps []string
 	for _, step := range p {

@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// Keys of a section that paictl reads and doesn't pass to the chart.
+// These keys of a section are for paictl. The chart doesn't receive these keys.
 const (
 	keyEnabled      = "enabled"
 	keyPlacement    = "placement"
@@ -22,7 +22,7 @@ const (
 	keySecretValues = "secretValues"
 )
 
-// embeddedService returns the service of an embedded chart. section may be nil. Volumes and values are checked later, because these checks need all
+// embeddedService returns the service of an embedded chart. section may be nil. Volumes and values are checked later, because the checks require all
 // services.
 func (b *builder) embeddedService(c *embeddedChart, section any) *Service {
 	s := &Service{
@@ -45,7 +45,7 @@ func (b *builder) embeddedService(c *embeddedChart, section any) *Service {
 	return s
 }
 
-// place checks the placement of a section, which replaces the chart's placement.
+// place checks the placement in a section. This placement replaces the chart's placement.
 func (b *builder) place(s *Service, c *embeddedChart, placement []string) {
 	switch bad := badPlacement(placement); {
 	case !c.hasPods():
@@ -85,7 +85,7 @@ func (b *builder) text(m map[string]any, p strictyaml.Path, key string, out *str
 	}
 }
 
-// textList returns the list of words at a key, and reports whether the key exists. A single text with commas is also accepted.
+// textList returns the list of strings at a key, and reports whether the key exists. textList also accepts a comma-separated string.
 func (b *builder) textList(m map[string]any, p strictyaml.Path, key string) ([]string, bool) {
 	var out []string
 	switch v := m[key].(type) {
@@ -108,7 +108,7 @@ func (b *builder) textList(m map[string]any, p strictyaml.Path, key string) ([]s
 	return nil, false
 }
 
-// table returns the map at a key, which contains values for a chart.
+// table returns the map at a key. The map contains values for a chart.
 func (b *builder) table(m map[string]any, p strictyaml.Path, key string) map[string]any {
 	switch v := m[key].(type) {
 	case nil:
@@ -120,7 +120,7 @@ func (b *builder) table(m map[string]any, p strictyaml.Path, key string) map[str
 	return map[string]any{}
 }
 
-// unknownKey returns the message about an unknown key, and a remedy that suggests a similar key.
+// unknownKey returns the message for an unknown key, and a remedy that suggests a similar key.
 func unknownKey(key string, known []string) (message, remedy string) {
 	message = fmt.Sprintf("there is no key %q here", key)
 	if near := strictyaml.Nearest(key, known); near != "" {

@@ -6,13 +6,13 @@ import (
 	"github.com/openpai/paictl/pkg/server/settings"
 )
 
-// ServerService is the server for the cluster's users. Its section has the same name.
+// ServerService is the service with the server for users. The service's section has the same name.
 const ServerService = "rest-server"
 
-// aliases maps names of OpenPAI's services to the services of paictl that have their function.
+// aliases maps names of OpenPAI's services to the paictl services that replace them.
 var aliases = map[string]string{"pylon": ServerService, "webportal": ServerService}
 
-// Resolve returns paictl's service for the name of a service of OpenPAI. It returns other names unchanged.
+// Resolve returns the paictl service that replaces the given OpenPAI service. Resolve returns other names unchanged.
 func Resolve(name string) string {
 	if to, ok := aliases[name]; ok {
 		return to
@@ -20,7 +20,7 @@ func Resolve(name string) string {
 	return name
 }
 
-// OwnAuthority reports whether the platform's own CA signs a server's certificate.
+// OwnAuthority reports whether the platform's own CA signs the server's certificate.
 func OwnAuthority(s *Service) bool {
 	tls, _ := s.Values["tls"].(map[string]any)
 	name, _ := tls["secretName"].(string)
@@ -29,8 +29,8 @@ func OwnAuthority(s *Service) bool {
 	return name == "" && !public
 }
 
-// ResolveAll applies Resolve to names that known doesn't report. It keeps known names, because a configuration may define its own service with the
-// name of an OpenPAI service.
+// ResolveAll applies Resolve to each name for which known returns false. ResolveAll keeps known names, because a configuration may define a service
+// with the name of an OpenPAI service.
 func ResolveAll(names []string, known func(string) bool) []string {
 	var out []string
 	for _, name := range names {
@@ -44,13 +44,12 @@ func ResolveAll(names []string, known func(string) bool) []string {
 	return out
 }
 
-// resolve replaces names of OpenPAI's services with the names of paictl's services.
 func (c *Catalogue) resolve(names []string) []string {
 	return ResolveAll(names, func(name string) bool { return c.services[name] != nil })
 }
 
-// keyExpose determines how users reach the server: with exposeHosts at ports of machines, with exposeService through a Service, and with
-// exposeIngress through an Ingress. keyProxies lists the networks of the Ingress controller.
+// keyExpose defines how users reach the server. With exposeHosts, the server listens on ports of machines. With exposeService, users connect to a
+// Service, and with exposeIngress to an Ingress. keyProxies lists the networks of the Ingress controller.
 const (
 	keyExpose     = "expose"
 	exposeHosts   = "hostPort"
@@ -59,7 +58,7 @@ const (
 	keyProxies    = "trustedProxies"
 )
 
-// configureServer sets the number of replicas and the server's addresses. If the server listens on machines, each machine of its placement runs a
+// configureServer sets the server's addresses and the number of replicas. If the server listens on machines, each machine of the placement runs a
 // replica.
 func (b *builder) configureServer() {
 	s := b.services[ServerService]
@@ -84,8 +83,8 @@ func (b *builder) configureServer() {
 	s.Values = mergeComputed(computed, s.Values)
 }
 
-// checkServer rejects an Ingress without trusted proxies. Otherwise all requests would have the address of the Ingress controller. Then all users
-// would share limits, and would be locked out if an attacker guesses passwords.
+// checkServer rejects an Ingress without trusted proxies. Without trusted proxies, all requests have the address of the Ingress controller, and all
+// users share the limits per address. An attacker who guesses passwords would then lock out all users.
 func (b *builder) checkServer() {
 	s := b.services[ServerService]
 	if s == nil || s.Upstream != nil || !s.Enabled || s.Values[keyExpose] != exposeIngress {
@@ -97,7 +96,6 @@ func (b *builder) checkServer() {
 	}
 }
 
-// masterRole is the role of control plane machines.
 const masterRole = "master"
 
 // serverOnHosts reports whether users reach the server at ports of machines.
@@ -110,8 +108,8 @@ func (b *builder) serverOnHosts() bool {
 // BehindService reports whether users reach the server through a Service.
 func BehindService(s *Service) bool { return s.Values[keyExpose] == exposeService }
 
-// ProxyURL returns the address at which the server proxies the pages of other services, according to the configuration. It returns "" if the address
-// isn't known.
+// ProxyURL returns the address at which the server proxies the pages of other services. The configuration defines this address. ProxyURL returns ""
+// if the address is unknown.
 func ProxyURL(s *Service) string {
 	hosts, _ := ServerAddresses(s)
 	values := s.Values
@@ -140,8 +138,8 @@ func ProxyURL(s *Service) string {
 	return settings.Address(hosts[0], port)
 }
 
-// ServerAddresses returns the host names and addresses at which users reach the server, the best first, and the port. It reads them from the
-// configuration.
+// ServerAddresses returns the host names and addresses of the server, and the port. The best address comes first. The values of the service define
+// the addresses.
 func ServerAddresses(s *Service) (hosts []string, port int) {
 	values := s.Values
 	if s.Chart != nil {

@@ -23,7 +23,7 @@ var digestForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 // maxReleaseName is Helm's maximum length of a release name.
 const maxReleaseName = 53
 
-// upstreamService returns the service of a section that sets its own chart.
+// upstreamService returns the service of a section that sets a chart.
 func (b *builder) upstreamService(name string, section map[string]any) *Service {
 	p := at(name)
 	ref := ChartRef{Dir: b.cfg.Dir}
@@ -69,7 +69,8 @@ func (b *builder) checkUpstreamNames(s *Service) {
 
 const referenceForms = "write oci://REGISTRY/PATH, https://REPOSITORY#NAME, https://....tgz, or a path"
 
-// checkReference reports mistakes in a reference that would make fetching fail, or would fetch another chart at another time.
+// checkReference reports mistakes in a reference to a chart. These mistakes would make a fetch fail, or would make later fetches return another
+// chart.
 func (b *builder) checkReference(name string, ref ChartRef) {
 	if ref.Chart == "" {
 		b.fail(at(name, keyChart), "services/chart", "is empty", referenceForms)
@@ -103,8 +104,8 @@ func (b *builder) checkReference(name string, ref ChartRef) {
 	}
 }
 
-// FetchCharts fetches the charts of the upstream services among services, with several concurrent downloads. Then it checks the services' values
-// against the charts' schemas.
+// FetchCharts fetches the charts of the upstream services in services. Several charts are downloaded concurrently. Then FetchCharts checks the
+// services' values against the charts' schemas.
 func (c *Catalogue) FetchCharts(ctx context.Context, f Fetcher, services []*Service) (config.Findings, error) {
 	var g errgroup.Group
 	g.SetLimit(4)
@@ -136,7 +137,7 @@ func (c *Catalogue) checkUpstreamValues(services []*Service) config.Findings {
 		if s.Upstream == nil {
 			continue
 		}
-		// If a schema can't be compiled without a network, only Helm checks the values.
+		// If the schema can't be compiled offline, only Helm checks the values.
 		schema, err := newValuesSchema(s.Chart.Schema, schemaOfOthers)
 		if err != nil {
 			continue

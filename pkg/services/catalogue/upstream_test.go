@@ -81,7 +81,6 @@ func TestAMistakeInAnUpstreamSectionHasItsPlaceAndRemedy(t *testing.T) {
 	assert.Equal(t, []string{`7:11: BIG_name: "BIG_name" is not a name for a service [services/section]`, "-> use a-z, 0-9 and -, at most 53 characters"}, lines(findings))
 }
 
-// shelf is a Fetcher that returns charts from memory, by reference.
 type shelf map[string]*chart.Chart
 
 func (s shelf) Fetch(_ context.Context, ref ChartRef) (*chart.Chart, error) {

@@ -9,18 +9,18 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Keys of values that paictl sets in embedded charts.
+// These are keys of the values that paictl sets in embedded charts.
 const (
 	keyGlobal              = "global"
 	keyAffinity            = "affinity"
 	keyTolerations         = "tolerations"
 	keyCredentialsSecret   = "credentialsSecret"
 	keyCredentialsRevision = "credentialsChecksum"
-	// keyCredentialsKeys is the key with the list of secrets that are set. It is for charts that behave differently if a certain secret is set.
+	// keyCredentialsKeys is the key that lists the existing secrets. Some charts behave differently if a certain secret exists.
 	keyCredentialsKeys = "credentialsKeys"
 )
 
-// globalValues returns the values about the cluster that every embedded chart receives.
+// globalValues returns values about the cluster. Every embedded chart receives these values.
 func globalValues(cfg *config.Cluster) map[string]any {
 	s, k := cfg.Services.Cluster, cfg.Kubernetes.Kubernetes
 	pull := []any{}
@@ -41,7 +41,8 @@ func globalValues(cfg *config.Cluster) map[string]any {
 	}
 }
 
-// merge returns a copy of base that is overridden by over. Maps are merged, and other values are replaced. Neither argument is changed.
+// merge returns a copy of base with the values of over. Nested maps are merged. Other values in over replace the values in base. merge doesn't change
+// its arguments.
 func merge(base, over map[string]any) map[string]any {
 	out := make(map[string]any, len(base)+len(over))
 	for k, v := range base {
@@ -58,8 +59,8 @@ func merge(base, over map[string]any) map[string]any {
 	return out
 }
 
-// mergeComputed returns computed values that are overridden by a section. An empty list in the section doesn't override a computed list, because
-// empty lists are the charts' default.
+// mergeComputed merges the values of a section over computed values. An empty list in the section doesn't override a computed list, because empty
+// lists are the charts' default.
 func mergeComputed(computed, section map[string]any) map[string]any {
 	out := merge(computed, section)
 	for key, v := range computed {
@@ -91,8 +92,8 @@ func clone(v any) any {
 	return v
 }
 
-// plain converts a value of a section to the types that Helm and the schema use. Whole numbers become int64, so that templates print them unchanged.
-// If dropNull is set, plain removes keys without a value, so that their defaults apply.
+// plain converts a value of a section to the types that Helm and the schema use. Integers become int64, so that templates print integers unchanged.
+// If dropNull is set, plain removes keys with null values, so that the defaults apply.
 func plain(v any, dropNull bool) any {
 	switch v := v.(type) {
 	case map[string]any:

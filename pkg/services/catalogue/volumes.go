@@ -13,11 +13,11 @@ import (
 
 const (
 	storageService = "storage"
-	// localClass is the storage class whose volumes are folders on machines. The storage service creates one volume for each claim.
+	// localClass is the storage class of volumes that are folders on machines. The storage service creates a volume for each claim.
 	localClass = "pai-local"
 )
 
-// LocalVolume is a folder on one machine that the storage service creates for a claim of a service.
+// LocalVolume is a folder on a machine. The storage service creates the folder for the claim of a service.
 type LocalVolume struct {
 	Service, Namespace, Claim string
 	Path                      string
@@ -37,12 +37,11 @@ func (v LocalVolume) value() map[string]any {
 	}
 }
 
-// LocalVolumes returns the volumes that enabled services claim. If the section of the storage service lists the volumes itself, LocalVolumes returns
-// no volumes.
+// LocalVolumes returns the volumes that enabled services claim. LocalVolumes returns nil if the section of the storage service lists the volumes.
 func (c *Catalogue) LocalVolumes() []LocalVolume { return slices.Clone(c.volumes) }
 
-// Place sets the machines of existing volumes. Data is never moved, so a volume stays on its machine even if the layout would choose another machine
-// for a new volume. node returns the machine of an existing volume, or "" for a new volume.
+// Place sets the machines of existing volumes. A volume stays on its machine, even if the layout would choose another machine for a new volume. node
+// returns the machine of an existing volume, or "" for a new volume.
 func (c *Catalogue) Place(node func(LocalVolume) string) {
 	for i, v := range c.volumes {
 		c.volumes[i].Node = cmp.Or(node(v), v.Node)
@@ -61,8 +60,8 @@ func localValues(volumes []LocalVolume) map[string]any {
 	return map[string]any{"local": map[string]any{"serviceVolumes": list}}
 }
 
-// giveVolumes passes the volumes that enabled services claim to the storage service. It returns these volumes, or nil if the section of the storage
-// service lists the volumes itself.
+// giveVolumes passes the claimed volumes of enabled services to the storage service, and returns the volumes. giveVolumes returns nil if the section
+// of the storage service lists the volumes.
 func (b *builder) giveVolumes() []LocalVolume {
 	storage := b.services[storageService]
 	if storage == nil || storage.Upstream != nil {
@@ -82,8 +81,8 @@ func (b *builder) giveVolumes() []LocalVolume {
 	return volumes
 }
 
-// listsVolumes reports whether the section of the storage service lists volumes. It also returns true for an invalid value, which checkValues
-// rejects.
+// listsVolumes reports whether the section of the storage service lists volumes. listsVolumes also returns true for invalid values, because
+// checkValues rejects invalid values later.
 func listsVolumes(section map[string]any) bool {
 	local, isMap := section["local"].(map[string]any)
 	if !isMap {
@@ -93,8 +92,8 @@ func listsVolumes(section map[string]any) bool {
 	return len(list) > 0 || !isList && local["serviceVolumes"] != nil
 }
 
-// volumesOf returns the local volumes of a service as if all of them were new. A new volume is on the machine of the placement with the lowest
-// address. The result must not depend on the order of a list, because users sort lists.
+// volumesOf returns the local volumes of a service, as if all volumes were new. A new volume is placed on the machine of the placement with the
+// lowest address. The result must not depend on the order of the machine list, because users sort this list.
 func volumesOf(cfg *config.Cluster, s *Service) []LocalVolume {
 	persistence, _ := merge(s.Chart.Values, s.Values)["persistence"].(map[string]any)
 	machines := machinesOf(cfg, s.Placement)
@@ -117,8 +116,8 @@ func volumesOf(cfg *config.Cluster, s *Service) []LocalVolume {
 	return out
 }
 
-// byAddress compares machines by address, as numbers. Machines without an address, such as nodes that paictl didn't install, come last, sorted by
-// name.
+// byAddress compares machines by the numeric values of their addresses. Machines without an address come last, sorted by name. Nodes that paictl
+// didn't install have no address.
 func byAddress(a, b layout.Machine) int {
 	x, errX := netip.ParseAddr(a.HostIP)
 	y, errY := netip.ParseAddr(b.HostIP)

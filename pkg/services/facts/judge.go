@@ -15,13 +15,13 @@ import (
 	"github.com/openpai/paictl/pkg/services/state"
 )
 
-// Checker checks the objects of many releases with one read of the cluster. *ready.Checker implements it.
+// Checker checks the objects of many releases at once. *ready.Checker implements Checker.
 type Checker interface {
 	CheckAll(ctx context.Context, releases [][]ready.Target) ([]ready.State, error)
 }
 
-// Judge determines the states of services from the facts and from the current objects of the cluster. The states are in the order of the facts.
-// unowned holds the pods without an owner, by service.
+// Judge determines the states of services from the facts and the cluster's objects. The states are in the order of the facts. unowned holds the pods
+// without an owner, by service.
 func Judge(ctx context.Context, client kubernetes.Interface, c Checker, all []Service, unowned map[string][]corev1.Pod) ([]state.Status, error) {
 	states, err := check(ctx, client, c, all)
 	if err != nil {
@@ -38,7 +38,7 @@ func Judge(ctx context.Context, client kubernetes.Interface, c Checker, all []Se
 	return out, nil
 }
 
-// check checks the objects of all releases at once, and returns their states by service.
+// check checks the objects of all releases at once. check returns the states by service.
 func check(ctx context.Context, client kubernetes.Interface, c Checker, all []Service) (map[string]ready.State, error) {
 	var installed []*Service
 	var targets [][]ready.Target
@@ -66,7 +66,7 @@ func check(ctx context.Context, client kubernetes.Interface, c Checker, all []Se
 	out := map[string]ready.State{}
 	for i, s := range installed {
 		for _, cm := range lost[s.Name] {
-			// Put the missing ConfigMap before problems of pods, because pods read the ConfigMap when they start.
+			// Put the missing ConfigMap first. Pods may fail because they read the ConfigMap when they start.
 			states[i].Problems = append([]ready.Problem{{Object: "configmap/" + cm, Reason: ready.ReasonMissing, Message: "something deleted it",
 				Hint: "make it again: " + state.StartCommand(s.Name)}}, states[i].Problems...)
 		}
@@ -75,7 +75,6 @@ func check(ctx context.Context, client kubernetes.Interface, c Checker, all []Se
 	return out, nil
 }
 
-// lostConfigMaps returns the ConfigMaps of releases that no longer exist, by service.
 func lostConfigMaps(ctx context.Context, client kubernetes.Interface, installed []*Service) (map[string][]string, error) {
 	there := map[string]sets.Set[string]{} // by namespace
 	out := map[string][]string{}
@@ -126,7 +125,8 @@ func (s *Service) status(have ready.State) state.Status {
 	return st
 }
 
-// incomplete reports that a release isn't in the state deployed. If the release is being removed, missing objects aren't reported.
+// incomplete adds a problem for a release that isn't in the state deployed. For an uninstalling release, incomplete removes the problems of missing
+// objects.
 func incomplete(st *state.Status, status string) {
 	if status == StatusUninstalling {
 		st.Problems = nil
@@ -136,7 +136,7 @@ func incomplete(st *state.Status, status string) {
 	tell(st, "Incomplete", "its last start failed or was interrupted ("+status+")", "run: "+state.StartCommand(st.Name))
 }
 
-// tell adds a problem of the release before the problems of its pods.
+// tell adds a problem of the release before the problems of the pods.
 func tell(st *state.Status, reason, message, remedy string) {
 	p := ready.Problem{Object: "release/" + st.Name, Reason: reason, Message: message, Hint: remedy}
 	st.Problems = append([]ready.Problem{p}, st.Problems...)

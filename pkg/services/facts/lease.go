@@ -13,21 +13,21 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// Lease is the name of the lease in kube.SystemNamespace that each run holds while it changes services. Runs of earlier paictls also hold this
+// Lease is the name of a lease in kube.SystemNamespace. Each run holds this lease while it changes services. Earlier versions of paictl also hold the
 // lease, but publish no facts.
 const Lease = "paictl"
 
-// LeaseDuration is how long the lease is held after its last renewal.
+// LeaseDuration is how long the lease is valid after the last renewal.
 const LeaseDuration = 30 * time.Second
 
-// Annotations of the lease.
+// These are annotations of the lease.
 const (
 	AnnotationCommand = "paictl.openpai.org/command"
-	// annotationPublished is the time at which the last run that published facts had acquired the lease. A run that doesn't publish, because it was
-	// started by an earlier paictl or was killed, leaves the time of an earlier run.
+	// annotationPublished is the acquire time of the last run that published facts. A run that was killed, or a run of an earlier paictl, doesn't change
+	// this annotation.
 	annotationPublished = "paictl.openpai.org/published"
-	// annotationKnown is the time at which a run acquired the lease, if the published facts were current at that time. These facts describe the
-	// services before that run.
+	// annotationKnown is the acquire time of a run. annotationKnown is set only if the published facts were current at that time. These facts describe
+	// the services before the run.
 	annotationKnown = "paictl.openpai.org/published-before"
 )
 
@@ -38,12 +38,12 @@ func acquired(l *coordinationv1.Lease) string {
 	return l.Spec.AcquireTime.UTC().Format(metav1.RFC3339Micro)
 }
 
-// Current reports whether the last run that held the lease has published facts.
+// Current reports whether the last holder of the lease has published facts.
 func Current(l *coordinationv1.Lease) bool {
 	return acquired(l) != "" && l.Annotations[annotationPublished] == acquired(l)
 }
 
-// Acquire records in l whether the published facts are current. l is the lease that is about to be written. before is the previous lease, or nil.
+// Acquire records in l whether the published facts are current. l is the lease to write. before is the previous lease, or nil.
 func Acquire(l, before *coordinationv1.Lease) {
 	if before != nil && Current(before) {
 		metav1.SetMetaDataAnnotation(&l.ObjectMeta, annotationKnown, acquired(l))
@@ -52,12 +52,12 @@ func Acquire(l, before *coordinationv1.Lease) {
 	delete(l.Annotations, annotationKnown)
 }
 
-// Publish records that the run that holds the lease has published facts.
+// Publish records that the current holder of the lease has published facts.
 func Publish(l *coordinationv1.Lease) {
 	metav1.SetMetaDataAnnotation(&l.ObjectMeta, annotationPublished, acquired(l))
 }
 
-// age is how current published facts are.
+// age describes whether published facts are current.
 type age int
 
 const (
@@ -82,7 +82,7 @@ func readLease(ctx context.Context, client kubernetes.Interface, now time.Time) 
 	return unknown, l, nil
 }
 
-// held reports whether a run holds the lease. It tolerates differences between the clocks of machines.
+// held reports whether a run holds the lease. held tolerates clock differences between machines.
 func held(l *coordinationv1.Lease, now time.Time) bool {
 	if l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity == "" || l.Spec.RenewTime == nil {
 		return false

@@ -24,16 +24,16 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// ConfigMap is the name of the ConfigMap in kube.SystemNamespace with the facts. It contains one key per service.
+// ConfigMap is the name of the ConfigMap with the facts, in kube.SystemNamespace. Each key is the name of a service.
 const ConfigMap = "pai-releases"
 
-// Annotations of the ConfigMap.
+// These are annotations of the ConfigMap.
 const (
 	annotationConfiguration = "paictl.openpai.org/configuration"
 	annotationRevision      = "paictl.openpai.org/revision"
 )
 
-// Labels of objects that paictl creates outside of the releases.
+// These are labels of objects that paictl creates outside of releases.
 const (
 	LabelPartOf    = "app.kubernetes.io/part-of"
 	LabelManagedBy = "app.kubernetes.io/managed-by"
@@ -47,19 +47,19 @@ var ErrNone = hint.Wrap(errors.New("no run of paictl has published which service
 // Published holds the facts about all services.
 type Published struct {
 	Services []Service
-	// Configuration is the digest of the configuration with which the services were compared (see Digest). It is "" if it isn't known.
+	// Configuration is the digest of the configuration that the services were compared with (see Digest). Configuration is "" if the digest is unknown.
 	Configuration string
-	// Revision is the number of this configuration's revision.
+	// Revision is the revision number of this configuration.
 	Revision int
 }
 
-// Publication holds the ConfigMap as it was before a run reads the services.
+// Publication holds the previous ConfigMap of a run that publishes facts.
 type Publication struct {
 	client kubernetes.Interface
 	have   *corev1.ConfigMap // nil: it didn't exist
 }
 
-// Open begins a publication. It must be called before the run reads the services, so that a run that loses the lock can't overwrite the facts of the
+// Open begins a publication. Callers must call Open before reading the services. Otherwise a run that loses the lock could overwrite the facts of the
 // next run.
 func Open(ctx context.Context, client kubernetes.Interface) (*Publication, error) {
 	have, err := client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, ConfigMap, metav1.GetOptions{})
@@ -72,7 +72,7 @@ func Open(ctx context.Context, client kubernetes.Interface) (*Publication, error
 	return &Publication{client, have}, nil
 }
 
-// Write publishes facts. It doesn't write if the ConfigMap already contains these facts.
+// Write publishes facts. Write sends no write request if the ConfigMap already contains the facts.
 func (w *Publication) Write(ctx context.Context, p *Published) error {
 	api, have := w.client.CoreV1().ConfigMaps(kube.SystemNamespace), w.have
 	missing := have == nil
@@ -104,7 +104,7 @@ func (w *Publication) Write(ctx context.Context, p *Published) error {
 	return nil
 }
 
-// read returns the published facts, sorted by name. spoilt lists the services whose facts can't be used.
+// read returns the published facts, sorted by name. spoilt lists the services with invalid facts.
 func read(ctx context.Context, client kubernetes.Interface) (p *Published, spoilt []string, err error) {
 	cm, err := client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, ConfigMap, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -130,8 +130,9 @@ func read(ctx context.Context, client kubernetes.Interface) (p *Published, spoil
 	return p, spoilt, nil
 }
 
-// Digest returns a digest of a configuration without its virtual clusters. Virtual clusters change without a start of services, and the scheduler's
-// ConfigMap contains the current virtual clusters. Digest doesn't read secrets. If secrets change, the name of their entry changes.
+// Digest returns a digest of a configuration without the virtual clusters. Virtual clusters can change without a start of services, so the current
+// virtual clusters are in the scheduler's ConfigMap. Digest reads no secrets. A change of secrets changes the name of an entry, and therefore the
+// digest.
 func Digest(p *store.Public) (string, error) {
 	h := sha256.New()
 	for _, name := range config.Files() {
@@ -153,8 +154,8 @@ func Digest(p *store.Public) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// withoutVirtualClusters removes the virtual clusters from the section scheduler. On a cluster without GPUs, it keeps a mark if there are virtual
-// clusters, because their existence enables the scheduler.
+// withoutVirtualClusters removes the virtual clusters from the section scheduler. On a cluster without GPUs, withoutVirtualClusters keeps a marker if
+// virtual clusters exist, because any virtual cluster enables the scheduler.
 func withoutVirtualClusters(sections map[string]any, c *config.Cluster) {
 	section, ok := sections["scheduler"].(map[string]any)
 	if !ok {

@@ -21,29 +21,29 @@ import (
 	"github.com/openpai/paictl/pkg/services/state"
 )
 
-// scheduler is the service whose virtual clusters change without a start.
+// scheduler is the service whose virtual clusters can change without a start.
 const scheduler = "scheduler"
 
-// Remedies for reports that may be wrong.
+// These are remedies for reports that may be wrong.
 const (
 	remedyKubeconfig = "check with a kubeconfig: paictl service status --kubeconfig FILE"
 	remedyPublish    = remedyKubeconfig + "; the next run with a current paictl publishes it, for example: paictl service start -n NAME"
 )
 
-// reasonUnknown is the reason of the problem if the facts about a service can't be used.
+// reasonUnknown is the reason of a problem for a service with invalid facts.
 const reasonUnknown = "Unknown"
 
-// Reporter reports the states of all services. It reads the published facts, and no Secrets.
+// Reporter reports the states of all services. Reporter reads the published facts and no Secrets.
 type Reporter struct {
 	Client kubernetes.Interface
 	Ready  Checker
 	Now    func() time.Time
 }
 
-// Report returns the states of all services, sorted by name. If the facts may be outdated, the report contains a note. If there are no facts, the
-// error is ErrNone.
+// Report returns the states of all services, sorted by name. The report contains a note if the facts may be outdated. The error is ErrNone if no
+// facts exist.
 func (r *Reporter) Report(ctx context.Context) (*state.Report, error) {
-	// Read the lease before the facts. If a run ends in between, it publishes newer facts, which does no harm.
+	// Read the lease before the facts. A run that ends in between publishes newer facts, which causes no error.
 	about, lease, err := readLease(ctx, r.Client, r.Now())
 	if err != nil {
 		return nil, err
@@ -92,8 +92,8 @@ func (r *Reporter) Report(ctx context.Context) (*state.Report, error) {
 	return out, nil
 }
 
-// doubt removes everything that depends on the facts from a report. A release that may have been removed must not get a problem whose remedy would
-// start the release again.
+// doubt removes all data from a report that may be outdated. A release that may have been removed must not have a problem with a remedy that starts
+// the release again.
 func doubt(out *state.Report, lease *coordinationv1.Lease) {
 	for i := range out.Items {
 		st := &out.Items[i]
@@ -109,7 +109,6 @@ func doubt(out *state.Report, lease *coordinationv1.Lease) {
 	out.Notes = append(out.Notes, state.Note{Message: message, Remedy: remedyPublish})
 }
 
-// run describes the run that last held a lease.
 func run(l *coordinationv1.Lease) string {
 	text := "a run"
 	if command := l.Annotations[AnnotationCommand]; command != "" {
@@ -121,8 +120,8 @@ func run(l *coordinationv1.Lease) string {
 	return text
 }
 
-// compare corrects the facts if another configuration has been pushed since they were published, because then it is unknown whether services use it.
-// If the configuration is the same, it compares the scheduler's virtual clusters.
+// compare corrects the facts if a newer configuration was pushed. compare is then unknown whether the services use the newer configuration. If the
+// configuration is unchanged, compare only compares the scheduler's virtual clusters.
 func (r *Reporter) compare(ctx context.Context, p *Published, all []Service, out *state.Report) error {
 	public, err := store.New(r.Client).Public(ctx)
 	digest := ""
@@ -151,8 +150,8 @@ func (r *Reporter) compare(ctx context.Context, p *Published, all []Service, out
 	return nil
 }
 
-// compareScheduler compares the configuration that the scheduler uses with the stored configuration. The facts show whether the rest of the
-// scheduler's release is current.
+// compareScheduler compares the running scheduler's configuration with the stored configuration. The facts describe the rest of the scheduler's
+// release.
 func (r *Reporter) compareScheduler(ctx context.Context, p *store.Public, all []Service) error {
 	for i := range all {
 		rel := all[i].Release

@@ -24,7 +24,6 @@ import (
 	"github.com/openpai/paictl/pkg/services/state"
 )
 
-// checker returns states by the names of targets. Other releases are ready.
 type checker map[string]ready.State
 
 func (c checker) CheckAll(_ context.Context, releases [][]ready.Target) ([]ready.State, error) {
@@ -42,7 +41,6 @@ func (c checker) CheckAll(_ context.Context, releases [][]ready.Target) ([]ready
 
 const servicesText = "apiVersion: paictl.openpai.org/v1\nkind: ServicesConfiguration\ncluster:\n  common: {cluster-id: lab, data-path: /data}\n  docker-registry: {domain: docker.io, namespace: openpai, docker-tag: v1.2.3}\n"
 
-// lab is a fake cluster with a configuration, and the data for a Reporter.
 type lab struct {
 	t       *testing.T
 	client  *fake.Clientset
@@ -106,7 +104,7 @@ func (l *lab) lease(change func(now, before *coordinationv1.Lease)) *coordinatio
 	return now
 }
 
-// ran changes the lease as a whole run does. If publishes is set, the run publishes facts.
+// ran changes the lease like a complete run. If publishes is set, the run publishes facts.
 func (l *lab) ran(publishes bool) {
 	l.t.Helper()
 	l.now = l.now.Add(time.Hour)
@@ -126,7 +124,6 @@ func deployed(name string) Service {
 		Targets: []ready.Target{{Kind: "Deployment", Namespace: kube.SystemNamespace, Name: name}}}}
 }
 
-// write publishes facts in the ConfigMap.
 func write(t *testing.T, client *fake.Clientset, p *Published) error {
 	t.Helper()
 	w, err := Open(t.Context(), client)
@@ -134,7 +131,7 @@ func write(t *testing.T, client *fake.Clientset, p *Published) error {
 	return w.Write(t.Context(), p)
 }
 
-// publish publishes facts and changes the lease, as a run does.
+// publish publishes facts and changes the lease like a run.
 func (l *lab) publish(all ...Service) {
 	l.t.Helper()
 	p := l.public()
@@ -329,7 +326,6 @@ func TestWithoutFactsTheErrorSaysHowTheyAreMade(t *testing.T) {
 	assert.Contains(t, hint.Of(err), "paictl service start -n NAME")
 }
 
-// corrupt replaces the published facts about a service with a text.
 func (l *lab) corrupt(text string) {
 	l.t.Helper()
 	api := l.client.CoreV1().ConfigMaps(kube.SystemNamespace)

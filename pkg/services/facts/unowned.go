@@ -22,20 +22,20 @@ const parallel = 8
 
 const labelName = "app.kubernetes.io/name"
 
-// Owners determines whether the owners of pods still exist. It sends the requests for each owner only once.
+// Owners reports whether the owners of pods still exist. Owners sends the requests for each owner only once.
 type Owners struct {
 	client kubernetes.Interface
 	mu     sync.Mutex
 	gone   map[types.UID]bool
 }
 
-// NewOwners returns Owners for a cluster. It doesn't send a request yet.
+// NewOwners returns Owners for a cluster. NewOwners sends no request.
 func NewOwners(c kubernetes.Interface) *Owners {
 	return &Owners{client: c, gone: map[types.UID]bool{}}
 }
 
-// Lost reports whether a pod's owner no longer exists, so that no controller replaces or removes the pod. A ReplicaSet whose Deployment no longer
-// exists doesn't count as an owner.
+// Lost reports whether a pod's owner no longer exists. No controller replaces or removes such a pod. A ReplicaSet doesn't count as an owner if its
+// Deployment no longer exists.
 func (o *Owners) Lost(ctx context.Context, p *corev1.Pod) (bool, error) {
 	ref := metav1.GetControllerOf(p)
 	if ref == nil {
@@ -67,7 +67,7 @@ func (o *Owners) Lost(ctx context.Context, p *corev1.Pod) (bool, error) {
 	return gone, nil
 }
 
-// learn looks up the owners of all pods with concurrent requests.
+// learn reads the owners of all pods with concurrent requests.
 func (o *Owners) learn(ctx context.Context, pods []corev1.Pod) error {
 	one := map[types.UID]*corev1.Pod{} // one pod of each owner
 	for i := range pods {
@@ -86,7 +86,7 @@ func (o *Owners) learn(ctx context.Context, pods []corev1.Pod) error {
 	return group.Wait()
 }
 
-// get returns an owner, or nil if the owner no longer exists. Owners of unknown kinds count as existing.
+// get returns an owner, or nil if the owner no longer exists. get treats owners of unknown kinds as existing.
 func (o *Owners) get(ctx context.Context, namespace string, ref *metav1.OwnerReference) (owner metav1.Object, err error) {
 	apps, opts := o.client.AppsV1(), metav1.GetOptions{}
 	group, _, _ := strings.Cut(ref.APIVersion, "/")
@@ -115,7 +115,7 @@ func (o *Owners) get(ctx context.Context, namespace string, ref *metav1.OwnerRef
 	return owner, nil
 }
 
-// Unowned returns the pods of services whose owner no longer exists, by service.
+// Unowned returns the services' pods whose owner no longer exists, by service.
 func Unowned(ctx context.Context, c kubernetes.Interface, namespaces []string) (map[string][]corev1.Pod, error) {
 	out, owners := map[string][]corev1.Pod{}, NewOwners(c)
 	for _, namespace := range namespaces {
@@ -142,7 +142,6 @@ func Unowned(ctx context.Context, c kubernetes.Interface, namespaces []string) (
 	return out, nil
 }
 
-// unownedProblem returns the problem of a pod without an owner.
 func unownedProblem(service string, p *corev1.Pod) ready.Problem {
 	what := "it has no owner"
 	if ref := metav1.GetControllerOf(p); ref != nil {

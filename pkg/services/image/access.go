@@ -17,29 +17,28 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Access defines how to connect to registries. Connections use TLS with a certificate that this machine trusts. Plain HTTP is only allowed for
+// Access defines how to connect to registries. Connections use TLS with a certificate that this machine trusts. Plain HTTP is allowed only for
 // registries on this machine.
 type Access struct {
-	// Host is the registry to which Username and Password belong. For other registries, the logins of docker or podman are used.
+	// Host is the registry for Username and Password. Other registries use Keychain.
 	Host     string
 	Username string
 	Password secret.String
-	// Insecure accepts any certificate of a registry on this machine.
+	// Insecure disables the verification of certificates for registries on this machine.
 	Insecure bool
-	// Keychain holds the logins for other registries. If it is nil, the logins of docker or podman are used.
+	// Keychain holds the logins for other registries. If Keychain is nil, the logins of docker or podman are used.
 	Keychain authn.Keychain
-	// Transport sends the requests. If it is nil, http.DefaultTransport is used.
+	// Transport sends the requests. If Transport is nil, http.DefaultTransport is used.
 	Transport *http.Transport
 }
 
-// errPlain is the error for requests that would be sent without TLS to another machine.
+// errPlain is the error of a request that would use plain HTTP to another machine.
 var errPlain = errors.New("plain HTTP is only used for registries on this machine")
 
-// guard rejects plain HTTP to other machines. It also rejects requests that the registry client would allow because the address is private, or
-// because a registry redirects the client to get a token.
+// guard rejects plain HTTP to other machines. The registry client itself would allow plain HTTP to private addresses, and redirects to plain HTTP for
+// a token.
 type guard struct{ http.RoundTripper }
 
-// RoundTrip sends a request if it is allowed.
 func (g guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Scheme != "https" && !loopback(r.URL.Hostname()) {
 		return nil, errPlain
@@ -52,7 +51,7 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Loopback reports whether the registry of a reference is on this machine.
+// Loopback reports whether the registry in a reference is on this machine.
 func Loopback(ref string) bool {
 	u, err := url.Parse("//" + ref)
 	return err == nil && loopback(u.Hostname())
@@ -70,7 +69,7 @@ func (a Access) transport(ref name.Reference) http.RoundTripper {
 	return guard{base}
 }
 
-// keychain returns the logins. It uses Username and Password for Host, and otherwise Keychain or the logins of docker or podman.
+// keychain returns the logins. Username and Password apply to Host. Other registries use Keychain, or the logins of docker or podman.
 func (a Access) keychain() authn.Keychain {
 	rest := a.Keychain
 	if rest == nil {
@@ -84,7 +83,6 @@ type login struct {
 	rest   authn.Keychain
 }
 
-// Resolve returns the login for a registry.
 func (l login) Resolve(r authn.Resource) (authn.Authenticator, error) {
 	if l.access.ours(r.RegistryStr()) {
 		return &authn.Basic{Username: l.access.Username, Password: l.access.Password.Reveal()}, nil
@@ -92,7 +90,7 @@ func (l login) Resolve(r authn.Resource) (authn.Authenticator, error) {
 	return l.rest.Resolve(r)
 }
 
-// ours reports whether Username and Password are the login for a registry.
+// ours reports whether Username and Password apply to a registry.
 func (a Access) ours(registry string) bool {
 	if a.Host == "" || a.Username == "" {
 		return false
@@ -101,8 +99,8 @@ func (a Access) ours(registry string) bool {
 	return err == nil && own.RegistryStr() == registry
 }
 
-// explain adds the remedy to an error of a registry. The error contains no password, because the client sends the password in a header, and errors
-// don't contain headers.
+// explain adds a remedy to an error of a registry. The error contains no password, because errors don't contain headers, and the client sends the
+// password in a header.
 func (a Access) explain(err error, target string) error {
 	host := target
 	if ref, perr := name.ParseReference(target); perr == nil {

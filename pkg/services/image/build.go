@@ -17,8 +17,8 @@ import (
 // DefaultDir is the default folder for built images.
 const DefaultDir = "dist/images"
 
-// Build builds the named images of paictl's own programs in dir. Without names, it builds all of them. The result is a folder for bundle.Open that
-// contains only these images.
+// Build builds the named images of paictl's own programs in dir. Without names, it builds all images. bundle.Open can open the resulting folder,
+// which contains only these images.
 func Build(ctx context.Context, dir string, names []string, progress io.Writer) (*bundle.Bundle, error) {
 	recipe, err := partOf(build.Own(), names)
 	if err != nil {
@@ -30,7 +30,7 @@ func Build(ctx context.Context, dir string, names []string, progress io.Writer) 
 	return build.Run(ctx, build.Options{Dir: dir, Recipe: &recipe, Progress: progress})
 }
 
-// partOf returns the recipe with only the named images and their programs. Without names, it returns the whole recipe.
+// partOf returns a recipe with only the named images and their programs. Without names, partOf returns the complete recipe.
 func partOf(r build.Recipe, names []string) (build.Recipe, error) {
 	if len(names) == 0 {
 		return r, nil
@@ -47,7 +47,7 @@ func partOf(r build.Recipe, names []string) (build.Recipe, error) {
 	return r, nil
 }
 
-// refuseBundle returns an error if dir contains a whole bundle, because a build removes files that the recipe doesn't contain.
+// refuseBundle returns an error if dir contains a complete bundle, because a build would remove files of the bundle.
 func refuseBundle(dir string) error {
 	for _, kind := range []string{bundle.KindBinary, bundle.KindCNIPlugin} {
 		folder := filepath.Dir(bundle.PathOf(kind, "x"))

@@ -1,7 +1,5 @@
-// Package image builds paictl's own programs as OCI images, and pushes a bundle's images to
-// registries.
-// In: the source that is part of paictl, a bundle, the places of images in the configuration.
-// Out: a folder of images, and the state of a registry's images.
+// Package image builds paictl's own programs as OCI images, and pushes a bundle's images to registries. In: paictl's embedded source, a bundle, and
+// the image references in the configuration. Out: a folder of images, and the state of a registry's images.
 package image
 
 import (
@@ -20,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// Own is an image of one of paictl's own programs.
+// Own is an image of one of paictl's programs.
 type Own struct {
 	Name string
 	Ref  string // the name of the bundle's copy on nodes
@@ -44,11 +42,11 @@ type Destination struct {
 	Registry string
 	// Tag is the tag of paictl's own images in the registry.
 	Tag string
-	// Mirror is a host with an optional path. Upstream images keep their names below it. "" means that there is no mirror.
+	// Mirror is a host with an optional path. Upstream images keep their names below Mirror. "" means that no mirror is used.
 	Mirror string
 }
 
-// Item is an image and its destination.
+// Item is an image with its destination.
 type Item struct {
 	bundle.Artifact
 	Own bool
@@ -56,8 +54,8 @@ type Item struct {
 	Target string
 }
 
-// Plan selects the images to push. These are the named images. Without names, they are paictl's own images, and also all upstream images if all is
-// set.
+// Plan selects the images to push. If names are given, Plan selects the named images. Without names, Plan selects paictl's own images. If all is set,
+// Plan also selects all upstream images.
 func Plan(b *bundle.Bundle, d Destination, names []string, all bool) ([]Item, error) {
 	var out []Item
 	for _, a := range b.List(bundle.KindImage) {
@@ -90,7 +88,6 @@ func missing(b *bundle.Bundle, image string) error {
 	return hint.Errorf("paictl image list shows the names", "%s contains no image %s", b.Dir(), image)
 }
 
-// Target returns the reference of an image at its destination.
 func (d Destination) Target(a bundle.Artifact, own bool) (string, error) {
 	switch {
 	case own && d.Registry != "":
@@ -104,7 +101,7 @@ func (d Destination) Target(a bundle.Artifact, own bool) (string, error) {
 		"no registry is named for %s, which is upstream's", a.Image)
 }
 
-// Mirrored returns the name of an image in a mirror. The mirror's address replaces the registry's host, so that quay.io/prometheus/prometheus:v3
+// Mirrored returns the name of an image in a mirror. The mirror's address replaces the registry's host. For example, quay.io/prometheus/prometheus:v3
 // becomes MIRROR/prometheus/prometheus:v3. The charts do the same with global.imageRegistry.
 func Mirrored(mirror, ref string) (string, error) {
 	host, rest, ok := strings.Cut(ref, "/")
@@ -114,7 +111,7 @@ func Mirrored(mirror, ref string) (string, error) {
 	return path.Join(mirror, rest), nil
 }
 
-// Check rejects invalid names of registries and tags before an image is sent.
+// Check rejects invalid names of registries and tags. Callers call Check before sending an image.
 func (d Destination) Check() error {
 	for _, r := range []string{d.Registry, d.Mirror} {
 		if r == "" {

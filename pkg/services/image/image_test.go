@@ -19,7 +19,7 @@ import (
 
 const upstreamRef = "quay.io/prometheus/prometheus:v3.15.0"
 
-// newBundle creates a bundle with paictl's own images and one upstream image. Each image contains one file.
+// newBundle creates a bundle with paictl's own images and an upstream image. Each image contains one file.
 func newBundle(t *testing.T) *bundle.Bundle {
 	t.Helper()
 	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // the folder of the cache of hashed files
@@ -118,7 +118,7 @@ func TestAMissingOwnImageNamesTheCommandThatMakesIt(t *testing.T) {
 	assert.Contains(t, hint.Of(err), "paictl image build pai-agent")
 }
 
-// templates/library/_pai.tpl defines the same rule for charts.
+// templates/library/_pai.tpl contains the same rule for charts.
 func TestAMirrorTakesThePlaceOfTheHostAsInTheCharts(t *testing.T) {
 	chartsRule := regexp.MustCompile(`^[^/]*[.:][^/]*/`)
 	for _, ref := range []string{upstreamRef, "registry.k8s.io/pause:3.10.2", "docker.io/grafana/grafana:12.0.0", "localhost:5000/a/b:v1"} {

@@ -15,10 +15,10 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/bundle/oci"
 )
 
-// State is the result of comparing an image with the registry's image of the same name.
+// State is the result of comparing an image with the registry's image.
 type State string
 
-// States of images.
+// These are the states of images.
 const (
 	Present State = "present" // the registry has exactly this image
 	Missing State = "missing" // the registry has no image of that name
@@ -26,15 +26,15 @@ const (
 	Pushed  State = "pushed"  // the image was sent now
 )
 
-// Result is the result of Push or Look for one image.
+// Result is the result of Push or Look for an image.
 type Result struct {
 	Item
 	State State
-	// Found is the digest of the registry's image. It is "" if the registry has no image with this name.
+	// Found is the digest of the registry's image. Found is "" if the image is missing in the registry.
 	Found string
 }
 
-// Event is one step of a push: an image is begun, makes progress, or is finished.
+// Event is a step of a push: the start, the progress or the end of an image.
 type Event struct {
 	Item        Item
 	N, Total    int   // the number of the image, and how many images there are
@@ -46,14 +46,14 @@ type Event struct {
 type Pusher struct {
 	// Access defines how to connect to the registries.
 	Access Access
-	// Progress receives every step; calls are never concurrent. It may be nil.
+	// Progress receives every step. Progress is never called concurrently, and may be nil.
 	Progress func(Event)
-	// DryRun means that registries are queried, but no images are sent.
+	// DryRun means that Push queries the registries but sends no images.
 	DryRun bool
 }
 
-// Push sends the images that the registries don't have yet. It skips an image if the registry has an image with the same digest. Push stops at the
-// first failure. Images that were sent remain, and another push continues with the other images.
+// Push sends the images that are missing in the registries. Push skips an image if the registry contains an image with the same digest. Push stops at
+// the first failure. A later push continues with the remaining images.
 func (p Pusher) Push(ctx context.Context, b *bundle.Bundle, items []Item) ([]Result, error) {
 	var artifacts []bundle.Artifact
 	for _, i := range items {
@@ -99,7 +99,6 @@ func (p Pusher) one(ctx context.Context, b *bundle.Bundle, e Event) (Result, err
 	return r, nil
 }
 
-// send uploads an image and reports the progress in bytes.
 func (p Pusher) send(ctx context.Context, img v1.Image, e Event) error {
 	ref, options, err := p.Access.open(ctx, e.Item.Target)
 	if err != nil {
@@ -122,7 +121,7 @@ func (p Pusher) send(ctx context.Context, img v1.Image, e Event) error {
 	return err
 }
 
-// Look asks the registry whether it has the image of an item.
+// Look asks the registry for the image of an item.
 func (a Access) Look(ctx context.Context, item Item) (Result, error) {
 	r := Result{Item: item, State: Missing}
 	ref, options, err := a.open(ctx, item.Target)
@@ -143,7 +142,7 @@ func (a Access) Look(ctx context.Context, item Item) (Result, error) {
 	return r, nil
 }
 
-// open parses the reference of an image, and returns it with the options for connecting to its registry.
+// open parses the reference of an image. open returns the reference, and the options for connecting to the registry.
 func (a Access) open(ctx context.Context, target string) (name.Reference, []remote.Option, error) {
 	ref, err := name.ParseReference(target, name.StrictValidation)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 
 const password = "open-sesame"
 
-// store is a registry on this machine that records the requests. It may require a login.
+// store is a registry on this machine that records requests. store may require a login.
 type store struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -59,7 +59,7 @@ func newStore(t *testing.T, locked, tls bool) *store {
 
 func (s *store) host() string { return s.Listener.Addr().String() }
 
-// changes returns the write requests since its last call.
+// changes returns the write requests since the last call of changes.
 func (s *store) changes() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,12 +73,11 @@ func (s *store) changes() []string {
 	return out
 }
 
-// anonymous is a keychain without logins, even if the test machine has logins.
+// anonymous is a keychain without logins. anonymous hides the logins of the test machine.
 type anonymous struct{}
 
 func (anonymous) Resolve(authn.Resource) (authn.Authenticator, error) { return authn.Anonymous, nil }
 
-// pusher returns a Pusher without logins.
 func pusher() Pusher { return Pusher{Access: Access{Keychain: anonymous{}}} }
 
 func plan(t *testing.T, b *bundle.Bundle, s *store, all bool) []Item {
@@ -88,7 +87,6 @@ func plan(t *testing.T, b *bundle.Bundle, s *store, all bool) []Item {
 	return items
 }
 
-// ownImages is the number of paictl's own images.
 var ownImages = len(Names())
 
 func states(results []Result) []State {
@@ -233,7 +231,7 @@ func TestCertificatesAreVerified(t *testing.T) {
 	assert.Equal(t, slices.Repeat([]State{Present}, ownImages), states(results))
 }
 
-// refusing is a transport that fails the test if a request reaches the network.
+// refusing is a transport that fails the test on any request.
 type refusing struct{ t *testing.T }
 
 func (r refusing) RoundTrip(req *http.Request) (*http.Response, error) {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// start is the time at which each test begins. It is the start time of synctest.
+// start is the start time of each test. synctest defines this time.
 var start = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 const ns = "pai-system"
@@ -37,7 +37,7 @@ func node(name string, ready corev1.ConditionStatus) *corev1.Node {
 	return n
 }
 
-// deployment returns a Deployment that is rolled out, and its ReplicaSet.
+// deployment returns a completely rolled out Deployment and its ReplicaSet.
 func deployment(replicas int32) (*appsv1.Deployment, *appsv1.ReplicaSet) {
 	d := &appsv1.Deployment{ObjectMeta: metaOf("grafana", nil, "")}
 	d.Annotations = map[string]string{revisionAnnotation: "1"}
@@ -48,7 +48,7 @@ func deployment(replicas int32) (*appsv1.Deployment, *appsv1.ReplicaSet) {
 	return d, r
 }
 
-// pod returns a pod that works on node a.
+// pod returns a working pod on node a.
 func pod(name string, owner metav1.Object, kind string) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metaOf(name, owner, kind)}
 	p.Spec = corev1.PodSpec{NodeName: "a", RestartPolicy: corev1.RestartPolicyAlways, Containers: []corev1.Container{{
@@ -80,7 +80,7 @@ func setCondition(p *corev1.Pod, kind corev1.PodConditionType, status corev1.Con
 	})
 }
 
-// broken makes a pod not ready, and changes the state of its container.
+// broken marks a pod as not ready, and changes the state of the pod's container.
 func broken(p *corev1.Pod, change func(*corev1.ContainerStatus)) *corev1.Pod {
 	setCondition(p, corev1.PodReady, corev1.ConditionFalse, "")
 	p.Status.ContainerStatuses[0].Ready = false
@@ -106,7 +106,6 @@ func crashLoop(restarts, code int32, reason string) func(*corev1.ContainerStatus
 	}
 }
 
-// unscheduled returns a pod for which the scheduler has found no node.
 func unscheduled(p *corev1.Pod, message string) *corev1.Pod {
 	p.Spec.NodeName = ""
 	p.Status = corev1.PodStatus{Phase: corev1.PodPending}
@@ -123,7 +122,7 @@ func daemonSet(desired int32) (*appsv1.DaemonSet, *appsv1.ControllerRevision) {
 	return d, r
 }
 
-// daemon returns a pod of a DaemonSet's newest revision on a node.
+// daemon returns a pod on a node, with the DaemonSet's newest revision.
 func daemon(d *appsv1.DaemonSet, on string) *corev1.Pod {
 	p := pod("exporter-"+on, d, kindDaemonSet)
 	p.Spec.NodeName = on
@@ -158,7 +157,6 @@ func world(objects ...runtime.Object) *snapshot {
 	return s.index()
 }
 
-// told returns fixed events and a fixed log.
 type told struct {
 	news  []corev1.Event
 	lines []string

@@ -30,7 +30,7 @@ spec:
     spec: {containers: [{name: main, image: example.org/sleeper:1}]}
 `
 
-// TestOnARealCluster uses a real scheduler and real controllers, because their error messages matter.
+// TestOnARealCluster uses a real scheduler and real controllers to test their real error messages.
 func TestOnARealCluster(t *testing.T) {
 	c := kubetest.StartNodes(t)
 	ctx := t.Context()
@@ -42,8 +42,8 @@ func TestOnARealCluster(t *testing.T) {
 	deployments := c.Client.AppsV1().Deployments(place)
 	checker := New(c.Client)
 	o := WaitOptions{Timeout: 5 * time.Minute, Grace: time.Second}
-	// After a problem was corrected, it is no longer final once the controllers have observed the correction. The test works no matter how slow they
-	// are.
+	// A corrected problem is no longer final after the controllers have observed the correction. The long grace period makes the test independent of
+	// their speed.
 	mended := WaitOptions{Timeout: o.Timeout, Grace: o.Timeout}
 
 	_, err = deployments.Create(ctx, &d, metav1.CreateOptions{})

@@ -14,19 +14,18 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// details reads further data about objects that may have a problem. If a read fails, the problem is reported without this data.
+// details reads further data about objects that may have a problem. If a read fails, the problem is reported without further data.
 type details interface {
 	events(ctx context.Context, about corev1.ObjectReference) []corev1.Event
 	log(ctx context.Context, pod *corev1.Pod, container string, previous bool) []string
 }
 
-// eventAge is how long the events of an object are cached.
 const eventAge = 3 * time.Second
 
 // logBytes is the maximum number of bytes that are read from a log.
 const logBytes = 64 << 10
 
-// reader reads from the API. It caches the results during one wait.
+// reader reads from the API, and caches the results during a wait.
 type reader struct {
 	client  kubernetes.Interface
 	answers map[types.UID]answer
@@ -99,7 +98,7 @@ func tail(ctx context.Context, c kubernetes.Interface, namespace, pod, container
 	return lastLines(string(raw), lines), nil
 }
 
-// firstEvent returns the first event with one of the reasons, and reports whether there is one. Events are sorted, the newest first.
+// firstEvent returns the newest event with one of the reasons, and reports whether it exists. events must be sorted with the newest event first.
 func firstEvent(events []corev1.Event, reasons ...string) (corev1.Event, bool) {
 	for _, e := range events {
 		if slices.Contains(reasons, e.Reason) {

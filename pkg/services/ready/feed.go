@@ -12,8 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/kube/watch"
 )
 
-// feed keeps the objects that waits need up to date. It uses one list and one watch per kind and namespace, and runs while at least one wait uses
-// it.
+// feed keeps the objects for waits up to date. feed uses one list and one watch per kind and namespace. feed runs while at least one wait uses the
+// feed.
 type feed struct {
 	stores []*watch.Store[runtime.Object]
 	stop   context.CancelFunc
@@ -25,13 +25,13 @@ type feed struct {
 	denied error // why the API doesn't allow reading
 }
 
-// join returns the feed of a namespace, and a function that leaves the feed. The first caller starts the feed.
+// join returns the feed of a namespace, and a function that leaves the feed. The first call for a namespace starts the feed.
 func (c *Checker) join(ctx context.Context, namespace string, wake chan struct{}) (*feed, func()) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	f := c.feeds[namespace]
 	if f == nil {
-		// The feed must continue for other waits after the wait that started it has ended.
+		// The feed must continue for other waits after the first wait has ended.
 		own, stop := context.WithCancel(context.WithoutCancel(ctx))
 		f = &feed{stop: stop, wake: map[chan struct{}]struct{}{}}
 		for _, k := range slices.Concat(namespaced, clusterWide) {
@@ -66,7 +66,7 @@ func (f *feed) start(ctx context.Context, from watch.Source) {
 	f.runs.Go(func() { store.Run(ctx) })
 }
 
-// changed wakes all waits. Several changes may cause only one signal.
+// changed wakes all waits. Several changes may produce only one signal.
 func (f *feed) changed() {
 	f.lock.Lock()
 	defer f.lock.Unlock()
@@ -78,8 +78,8 @@ func (f *feed) changed() {
 	}
 }
 
-// health records an error that doesn't resolve itself, and wakes the waits. After other errors, such as the end of a watch or an API server that
-// doesn't respond, the store retries. If err is nil, a list has been read.
+// health records a permanent error and wakes the waits. After other errors, such as the end of a watch, the store retries. A nil error means that a
+// list was read.
 func (f *feed) health(err error) {
 	if err != nil && !watch.Refused(err) {
 		return
@@ -107,14 +107,13 @@ func (f *feed) ready() (bool, error) {
 	return true, nil
 }
 
-// snapshotOf returns a snapshot of the current objects of the feeds.
 func snapshotOf(feeds []*feed) *snapshot {
 	out := &snapshot{now: time.Now()}
 	seen := map[any]bool{}
 	for _, f := range feeds {
 		for _, store := range f.stores {
 			for _, o := range store.All() {
-				// Objects without a namespace are in every feed.
+				// Every feed contains the objects without a namespace.
 				if m, err := meta.Accessor(o); err == nil && (len(feeds) == 1 || !seen[m.GetUID()] || m.GetUID() == "") {
 					seen[m.GetUID()] = true
 					out.put(o)

@@ -9,7 +9,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 )
 
-// verdict is the judgement of one object or of a whole release.
+// verdict is the judgement of an object or of a whole release.
 type verdict struct {
 	ready           bool
 	pods, readyPods int
@@ -17,7 +17,7 @@ type verdict struct {
 	since           time.Time
 }
 
-// judge determines the state of all targets. It sends no request.
+// judge determines the state of all targets. judge sends no request.
 func judge(targets []target, s *snapshot) verdict {
 	out := verdict{ready: true}
 	for _, t := range targets {
@@ -25,7 +25,7 @@ func judge(targets []target, s *snapshot) verdict {
 		out.ready = out.ready && one.ready
 		out.pods, out.readyPods = out.pods+one.pods, out.readyPods+one.readyPods
 		for _, f := range one.found {
-			// If a service works, a pod that was evicted and replaced is not a problem.
+			// If a service works, an evicted and replaced pod is not a problem.
 			if !one.ready || f.Reason == "NodeNotReady" {
 				out.found = append(out.found, f)
 			}
@@ -84,7 +84,7 @@ func (s *snapshot) pod(t target) verdict {
 	return out
 }
 
-// claim judges a claim. A claim is ready if it is bound, or if its volume is only bound when a pod uses it.
+// claim judges a claim. A claim is ready if it is bound. A claim is also ready if its volume is only bound when a pod uses the claim.
 func (s *snapshot) claim(t target) verdict {
 	c, ok := find(s.claims, t.namespace, t.name)
 	if !ok {

@@ -26,7 +26,7 @@ func podReady(p *corev1.Pod) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// active returns the pods that neither have finished nor are being deleted.
+// active returns the pods that haven't finished and aren't being deleted.
 func active(pods []*corev1.Pod) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, p := range pods {
@@ -47,7 +47,7 @@ func countReady(pods []*corev1.Pod) int {
 	return n
 }
 
-// nodeOf returns the node of a pod, or the node that the pod's DaemonSet has chosen for it.
+// nodeOf returns the node of a pod. For an unscheduled pod, nodeOf returns the node that the DaemonSet controller has selected.
 func nodeOf(p *corev1.Pod) string {
 	if p.Spec.NodeName != "" || p.Spec.Affinity == nil || p.Spec.Affinity.NodeAffinity == nil ||
 		p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
@@ -63,7 +63,7 @@ func nodeOf(p *corev1.Pod) string {
 	return ""
 }
 
-// onBadNode returns the node of a pod, and reports whether this node isn't ready or doesn't exist.
+// onBadNode returns the node of a pod, and reports whether the node is missing or not ready.
 func (s *snapshot) onBadNode(p *corev1.Pod) (string, bool) {
 	name := nodeOf(p)
 	return name, name != "" && nodeCondition(s.byNode[name]).Status != corev1.ConditionTrue
@@ -80,7 +80,7 @@ func nodeCondition(n *corev1.Node) corev1.NodeCondition {
 	return corev1.NodeCondition{}
 }
 
-// badNode returns the problem of a node. The problem is always reported, but a service only waits for the node if the service needs it.
+// badNode returns the problem of a node. The problem is always reported, but a service waits for the node only if the service needs the node.
 func (s *snapshot) badNode(name string) suspicion {
 	out := suspicion{group: object("node", name), Problem: Problem{
 		Object: object("node", name), Reason: "NodeNotReady", Message: "the node is gone",
@@ -101,7 +101,7 @@ func (s *snapshot) badNode(name string) suspicion {
 	return out
 }
 
-// roomComing reports whether terminating pods may free resources for this pod.
+// roomComing reports whether terminating pods may free resources for the pod.
 func (s *snapshot) roomComing(p *corev1.Pod) bool {
 	return p.Status.NominatedNodeName != "" || slices.ContainsFunc(s.pods, func(o *corev1.Pod) bool { return o.DeletionTimestamp != nil })
 }
@@ -110,7 +110,7 @@ func reference(kind string, o metav1.Object) corev1.ObjectReference {
 	return corev1.ObjectReference{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID()}
 }
 
-// serviceOf returns the name of a pod's service for use in a command line, or SERVICE if the name isn't known.
+// serviceOf returns the name of a pod's service for a command line. serviceOf returns SERVICE if the name is unknown.
 func serviceOf(p *corev1.Pod) string {
 	for _, label := range []string{"app.kubernetes.io/instance", "app.kubernetes.io/name"} {
 		if name := p.Labels[label]; name != "" {
@@ -133,12 +133,12 @@ func isInit(p *corev1.Pod, container string) bool {
 	return slices.ContainsFunc(p.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == container })
 }
 
-// finished reports whether a container has exited successfully, and was expected to exit because it is an init container or belongs to a Job.
+// finished reports whether a container has exited successfully as expected. Init containers and containers of Jobs are expected to exit.
 func finished(p *corev1.Pod, cs corev1.ContainerStatus) bool {
 	return cs.State.Terminated.ExitCode == 0 && (isInit(p, cs.Name) || p.Spec.RestartPolicy != corev1.RestartPolicyAlways)
 }
 
-// crashedLately reports whether a container crashed a short time ago and runs again, but isn't ready yet.
+// crashedLately reports whether a container crashed recently, runs again, and isn't ready yet.
 func crashedLately(now time.Time, cs corev1.ContainerStatus) bool {
 	t := cs.LastTerminationState.Terminated
 	return cs.State.Running != nil && !cs.Ready && t != nil && (t.ExitCode != 0 || t.Reason == "OOMKilled") && now.Sub(t.FinishedAt.Time) < crashMemory

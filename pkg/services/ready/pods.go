@@ -15,13 +15,13 @@ import (
 const (
 	// startPatience is how long the creation of a pod's containers may take before the pod's events are read.
 	startPatience = 3 * time.Second
-	// probePatience is how long a container may run before it is reported as not ready.
+	// probePatience is how long a container may run without being ready before a problem is reported.
 	probePatience = 10 * time.Second
 	// pullPatience is how long a registry may be unreachable before the problem counts as final.
 	pullPatience = time.Minute
 	// crashMemory is how long a crash counts as recent.
 	crashMemory = 10 * time.Minute
-	// crashesFinal and killsFinal are the numbers of crashes, and of crashes for lack of memory, after which the problem is final.
+	// crashesFinal is the number of crashes after which the problem is final. killsFinal is the same limit for crashes because of insufficient memory.
 	crashesFinal = 3
 	killsFinal   = 2
 )
@@ -50,7 +50,7 @@ func (s *snapshot) podOf(p *corev1.Pod, group string) []suspicion {
 	return s.starting(p, group)
 }
 
-// containerOf returns the suspected problem of one container, and reports whether there is one.
+// containerOf returns the suspected problem of a container, and reports whether it exists.
 func (s *snapshot) containerOf(p *corev1.Pod, cs corev1.ContainerStatus, group string) (suspicion, bool) {
 	out := suspicion{group: group}
 	switch w, t := cs.State.Waiting, cs.State.Terminated; {
@@ -76,7 +76,8 @@ func (s *snapshot) containerOf(p *corev1.Pod, cs corev1.ContainerStatus, group s
 	return out, true
 }
 
-// waitingProblem sets the problem of a container whose waiting reason explains it without further data. It reports whether it has set a problem.
+// waitingProblem sets the problem of a waiting container if the waiting reason is sufficient to explain the problem. waitingProblem reports whether
+// it has set a problem.
 func waitingProblem(p *corev1.Pod, cs corev1.ContainerStatus, out *Problem) bool {
 	w := cs.State.Waiting
 	*out = Problem{Object: object(kindPod, p.Name), Reason: w.Reason, Message: fmt.Sprintf("container %s: %s: %s", cs.Name, rules.Words(w.Reason), w.Message), Final: true}
@@ -104,7 +105,7 @@ func waitingProblem(p *corev1.Pod, cs corev1.ContainerStatus, out *Problem) bool
 	return true
 }
 
-// pull returns the problem of an image that can't be pulled. If the registry is unreachable, the problem isn't final at first.
+// pull returns the problem of an image that can't be pulled. If the registry is unreachable, the problem becomes final after pullPatience.
 func (s *snapshot) pull(p *corev1.Pod, cs corev1.ContainerStatus, message string) Problem {
 	out := Problem{Object: object(kindPod, p.Name), Reason: "ImagePullBackOff", Message: fmt.Sprintf("image %s can't be pulled", cs.Image), Final: true}
 	cause := innermost(message)
@@ -123,7 +124,7 @@ func (s *snapshot) pull(p *corev1.Pod, cs corev1.ContainerStatus, message string
 	return out
 }
 
-// crash returns the suspected problem of a container that exited although it should run.
+// crash returns the suspected problem of a container that should run but has exited.
 func (s *snapshot) crash(p *corev1.Pod, cs corev1.ContainerStatus, group string) (suspicion, bool) {
 	t, previous := cs.State.Terminated, false
 	if t == nil {
@@ -184,7 +185,7 @@ func probe(p *corev1.Pod, cs corev1.ContainerStatus, group string) suspicion {
 	return out
 }
 
-// starting returns suspected problems that prevent the creation of a pod's containers. These are mostly problems of volumes.
+// starting returns suspected problems that prevent the creation of a pod's containers. Most of these problems concern volumes.
 func (s *snapshot) starting(p *corev1.Pod, group string) []suspicion {
 	c := condition(p, corev1.PodScheduled)
 	if p.Status.Phase != corev1.PodPending || c == nil || c.Status != corev1.ConditionTrue || !older(s.now, c.LastTransitionTime.Time, startPatience) {

@@ -1,5 +1,5 @@
-// Package ready reports whether the objects of a release work, and why not.
-// In: the manifest of a release and the cluster. Out: a state with one problem per cause: object, reason, and remedy.
+// Package ready reports whether the objects of a release work, and the reasons if they don't. In: the manifest of a release and the cluster. Out: a
+// state with one problem per cause: object, reason, and remedy.
 package ready
 
 import (
@@ -11,25 +11,25 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// ReasonMissing is the reason of the problem if an object doesn't exist.
+// ReasonMissing is the reason of a problem if an object doesn't exist.
 const ReasonMissing = "Missing"
 
-// Problem is one reason why a service isn't ready.
+// Problem is a reason why a service isn't ready.
 type Problem struct {
-	// Object is the object that has the problem, such as "pod/prometheus-0", "deployment/grafana" or "node/gpu-3".
+	// Object is the object with the problem, such as "pod/prometheus-0", "deployment/grafana" or "node/gpu-3".
 	Object string `json:"object"`
-	// Reason is one word, such as ImagePullBackOff, Unschedulable, CrashLoopBackOff, OOMKilled, ProbeFailed or QuotaExceeded.
+	// Reason is a single word, such as ImagePullBackOff, Unschedulable, CrashLoopBackOff, OOMKilled, ProbeFailed or QuotaExceeded.
 	Reason string `json:"reason"`
-	// Message is one line, which also explains Reason.
+	// Message is a single line. Message also explains Reason.
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"`
-	// Log contains the last lines of the log of a container that crashed.
+	// Log contains the last log lines of a crashed container.
 	Log []string `json:"log,omitempty"`
-	// Final means that the problem doesn't resolve itself. A wait ends if such a problem persists for a while.
+	// Final means that the problem doesn't resolve itself. A wait ends if a final problem persists.
 	Final bool `json:"final,omitempty"`
 }
 
-// Text returns the object and the message in one line.
+// Text returns the object and the message on one line.
 func (p *Problem) Text() string { return p.Object + ": " + p.Message }
 
 // TextWithTerm returns Text followed by the reason, for users who search for the reason.
@@ -45,7 +45,7 @@ type State struct {
 	Since     time.Time `json:"since,omitzero"`
 }
 
-// Checker reads the state of one cluster. It is safe for concurrent use. Waits in the same namespace share their watches.
+// Checker reads the state of a cluster. Checker can be used concurrently. Waits in the same namespace share their watches.
 type Checker struct {
 	client kubernetes.Interface
 
@@ -53,7 +53,7 @@ type Checker struct {
 	feeds map[string]*feed
 }
 
-// New returns a Checker. It doesn't send a request yet.
+// New returns a Checker. New sends no request.
 func New(client kubernetes.Interface) *Checker {
 	return &Checker{client: client, feeds: map[string]*feed{}}
 }
@@ -71,7 +71,7 @@ func (c *Checker) Check(ctx context.Context, namespace, manifest string) (State,
 	return states[0], nil
 }
 
-// CheckAll checks the objects of many releases. It lists each kind of object only once per namespace.
+// CheckAll checks the objects of many releases. CheckAll lists each kind of object only once per namespace.
 func (c *Checker) CheckAll(ctx context.Context, releases [][]Target) ([]State, error) {
 	var all []target
 	each := make([][]target, len(releases))
@@ -94,7 +94,7 @@ func (c *Checker) CheckAll(ctx context.Context, releases [][]Target) ([]State, e
 	return out, nil
 }
 
-// stateOf judges the targets, and reads details about objects that may have a problem. It returns the state and the causes of the state's problems.
+// stateOf judges the targets. stateOf reads details about objects that may have a problem. stateOf returns the state and the causes of the problems.
 func stateOf(ctx context.Context, targets []target, s *snapshot, d details) (State, []cause) {
 	v := judge(targets, s)
 	out := State{Ready: v.ready, Pods: v.pods, ReadyPods: v.readyPods, Since: v.since}
@@ -110,14 +110,14 @@ func (c *Checker) Tail(ctx context.Context, namespace, pod, container string, pr
 	return tail(ctx, c.client, namespace, pod, container, previous, lines)
 }
 
-// NotReadyError is the error of a wait that failed. It contains the state at the end of the wait.
+// NotReadyError is the error of a failed wait. NotReadyError contains the state at the end of the wait.
 type NotReadyError struct {
 	State State
-	// Waited is the duration of the wait if the wait timed out. It is 0 if the wait ended because of a final problem.
+	// Waited is the duration of the wait after a timeout. Waited is 0 if a final problem ended the wait.
 	Waited time.Duration
 }
 
-// Error returns the first problem, or the progress so far, in one line.
+// Error returns the first problem, or the progress, on one line.
 func (e *NotReadyError) Error() string {
 	text := fmt.Sprintf("%d of %d pods are ready", e.State.ReadyPods, e.State.Pods)
 	if len(e.State.Problems) > 0 {

@@ -15,7 +15,7 @@ import (
 
 var theDeployment = []target{{kind: kindDeployment, namespace: ns, name: "grafana"}}
 
-// ofDeployment returns a snapshot with one pod of a Deployment, after the function p has changed the pod.
+// ofDeployment returns a snapshot with a pod of a Deployment. The function p changes the pod.
 func ofDeployment(p func(*corev1.Pod) *corev1.Pod, more ...runtime.Object) *snapshot {
 	d, r := deployment(1)
 	d.Status.AvailableReplicas = 0
@@ -382,7 +382,7 @@ of a text"}}
 	assert.Error(t, err)
 }
 
-// The reason is for programs. The text for users contains it only once, in the message.
+// Programs use the reason. The text for users contains the reason only once, in the message.
 func TestTheTextOfAProblemSaysItsReasonOnce(t *testing.T) {
 	s := &snapshot{now: time.Unix(100, 0)}
 	p, cs := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "grafana-0"}}, corev1.ContainerStatus{Name: "main", Image: "example.org/grafana:1"}

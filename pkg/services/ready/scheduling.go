@@ -12,15 +12,15 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Patterns of the scheduler's message, such as "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't match Pod's node affinity/selector.
-// preemption: 0/3 nodes are available: ...".
+// These patterns match the scheduler's message, such as "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't match Pod's node
+// affinity/selector. preemption: 0/3 nodes are available: ...".
 var (
 	unavailable = regexp.MustCompile(`^\d+/(\d+) nodes are available: (.*?)\.?( preemption: .*| no new claims .*)?$`)
 	perNodes    = regexp.MustCompile(`^(\d+) (.+)$`)
 	taint       = regexp.MustCompile(`taint(?:\(s\))? \{([^}]*)\}`)
 )
 
-// unschedulable returns the problem of a pod that no node can run. room means that other pods are terminating, whose resources may suffice.
+// unschedulable returns the problem of a pod that no node can run. room means that terminating pods may free sufficient resources.
 func unschedulable(p *corev1.Pod, message string, room bool) Problem {
 	out := Problem{Object: object(kindPod, p.Name), Reason: "Unschedulable", Final: true}
 	m := unavailable.FindStringSubmatch(strings.Join(strings.Fields(message), " "))
@@ -42,7 +42,7 @@ func unschedulable(p *corev1.Pod, message string, room bool) Problem {
 	return out
 }
 
-// splitClauses splits the reasons in a scheduler's message. It splits at commas before a number, or before "pod has".
+// splitClauses splits the reasons in a scheduler's message. splitClauses splits at commas before a number or before "pod has".
 func splitClauses(text string) []string {
 	var out []string
 	for _, part := range strings.Split(text, ", ") {
@@ -62,7 +62,7 @@ type clause struct {
 	room       bool // it is solved when other pods end
 }
 
-// remedyPlacement is the remedy for pods that must run on a role that no node has.
+// remedyPlacement is the remedy if no node has the role that the pods require.
 const remedyPlacement = "give a machine the role in layout.yaml, push it, and label the nodes with: paictl cluster up -p DIR " +
 	"(paictl service start does, where paictl did not install Kubernetes); or change placement in the service's section"
 
@@ -133,7 +133,7 @@ func claimNames(p *corev1.Pod) []string {
 	return out
 }
 
-// wantedLabels returns the labels that the node of a pod must have, such as "pai-worker=true".
+// wantedLabels returns the labels that a pod's node must have, such as "pai-worker=true".
 func wantedLabels(p *corev1.Pod) string { return wanted(p.Spec.NodeSelector, p.Spec.Affinity) }
 
 func wanted(selector map[string]string, affinity *corev1.Affinity) string {
@@ -171,7 +171,7 @@ func expression(e corev1.NodeSelectorRequirement) string {
 	return fmt.Sprintf("%s %s (%s)", e.Key, e.Operator, strings.Join(e.Values, ", "))
 }
 
-// requested returns how much of a resource the pod requests.
+// requested returns the amount of a resource that the pod requests.
 func requested(p *corev1.Pod, name corev1.ResourceName) string {
 	var sum, largest resource.Quantity
 	for _, c := range p.Spec.Containers {

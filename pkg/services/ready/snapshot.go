@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube/watch"
 )
 
-// snapshot holds the objects that judge needs, as of one time.
+// snapshot holds the objects that judge needs, as they were at one time.
 type snapshot struct {
 	now          time.Time
 	deployments  []*appsv1.Deployment
@@ -63,7 +63,6 @@ func find[T metav1.Object](list []T, namespace, name string) (out T, ok bool) {
 	return out, false
 }
 
-// put adds an object to the list of its kind.
 func (s *snapshot) put(o any) {
 	switch o := o.(type) {
 	case *appsv1.Deployment:
@@ -91,7 +90,7 @@ func (s *snapshot) put(o any) {
 	}
 }
 
-// source describes how to read a kind of object, and which kinds of targets need it.
+// source defines how to read a kind of object, and which kinds of targets need this kind.
 type source struct {
 	need []string
 	from func(c kubernetes.Interface, namespace string) watch.Source
@@ -99,7 +98,7 @@ type source struct {
 
 var everything = metav1.ListOptions{}
 
-// namespaced and clusterWide list the kinds with and without a namespace. Each entry defines how to read a kind, and which targets need it.
+// namespaced lists the kinds with a namespace, and clusterWide lists the kinds without a namespace.
 var namespaced = []source{
 	{[]string{kindDeployment}, func(c kubernetes.Interface, ns string) watch.Source {
 		return watch.From(c.AppsV1().Deployments(ns), everything)
@@ -139,7 +138,7 @@ var clusterWide = []source{
 	}},
 }
 
-// take reads a snapshot. It lists the kinds that the targets in each namespace need, with concurrent requests.
+// take reads a snapshot with concurrent requests. take lists the kinds that the targets in each namespace need.
 func take(ctx context.Context, c kubernetes.Interface, targets []target) (*snapshot, error) {
 	needed := func(kinds []string, in func(target) bool) bool {
 		return slices.ContainsFunc(targets, func(t target) bool { return slices.Contains(kinds, t.kind) && in(t) })

@@ -9,29 +9,28 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// suspicion is a suspected problem that was found in a snapshot. refine checks whether it is a problem.
+// suspicion is a suspected problem in a snapshot. refine checks whether the problem exists.
 type suspicion struct {
 	Problem
 	// group is the affected workload. Each cause is reported only once per group, even if many pods are affected.
 	group string
-	// refine reads events or a log, and returns a more exact problem. It returns false if there is no problem.
+	// refine reads events or a log, and returns a more precise problem. refine returns false if the problem doesn't exist.
 	refine func(ctx context.Context, p Problem, d details) (Problem, bool)
 }
 
 func (s suspicion) key() string { return s.group + "\x00" + s.Reason }
 
-// cause is a problem and the number of other objects that also have this problem. Its key doesn't change when pods are replaced, or when refine
-// rewords the problem.
+// cause is a problem and the number of other affected objects. The key stays the same when pods are replaced and when refine changes the message.
 type cause struct {
 	Problem
 	key    string
 	others int
 }
 
-// asked is the maximum number of objects of a group that are checked for the same suspicion.
+// asked is the maximum number of objects in a group whose suspicions are refined.
 const asked = 2
 
-// resolve converts suspicions to problems. It returns each cause once, with the number of other affected objects. Final problems come first.
+// resolve converts suspicions to problems. resolve returns each cause once, with the number of other affected objects. Final problems come first.
 func resolve(ctx context.Context, found []suspicion, d details) []cause {
 	var order []string
 	causes, tries := map[string]*cause{}, map[string]int{}
@@ -54,7 +53,7 @@ func resolve(ctx context.Context, found []suspicion, d details) []cause {
 		if !ok {
 			continue
 		}
-		// refine may have found a different reason, but the key stays the same.
+		// refine may have changed the reason, but the key stays the same.
 		causes[key] = &cause{Problem: p, key: key}
 		order = append(order, key)
 	}
@@ -80,7 +79,7 @@ func rank(p Problem) int {
 	return 1
 }
 
-// older reports whether a time was at least a duration ago. It returns false for the zero time.
+// older reports whether now is at least the given duration after since. older returns false if since is zero.
 func older(now, since time.Time, than time.Duration) bool {
 	return !since.IsZero() && now.Sub(since) >= than
 }

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Kinds whose objects a run waits for. Other objects, such as a Service or a ConfigMap, work as soon as they exist.
+// A run waits for objects of these kinds. Other objects, such as a Service or a ConfigMap, work as soon as they exist.
 const (
 	kindDeployment  = "Deployment"
 	kindDaemonSet   = "DaemonSet"
@@ -24,29 +24,28 @@ const (
 	kindPod         = "Pod"
 )
 
-// target is an object of the manifest that a run waits for.
+// target is an object in the manifest that a run waits for.
 type target struct {
 	kind, namespace, name string
-	// passing means that the object deletes itself when its work is done, such as a Job with a TTL.
+	// passing means that the object deletes itself after finishing, such as a Job with a TTL.
 	passing bool
 }
 
-// Target identifies an object that must be ready for its release to be ready.
+// Target identifies an object that must be ready before its release is ready.
 type Target struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"` // "" for kinds without a namespace
 	Name      string `json:"name"`
-	// Passing means that the object deletes itself when its work is done.
+	// Passing means that the object deletes itself after finishing.
 	Passing bool `json:"passing,omitempty"`
 }
 
-// Valid reports whether the target can be checked. Its kind must be known, and it must have a name. It must have a namespace, unless its kind has no
-// namespaces.
+// Valid reports whether the target can be checked. The kind must be known, and the name must be set. Namespaced kinds require a namespace.
 func (t Target) Valid() bool {
 	return waitedFor[t.Kind] != "" && t.Name != "" && (t.Namespace == "") == (t.Kind == kindVolume)
 }
 
-// Targets returns the objects of a manifest that must be ready. Objects without a namespace are in the release's namespace.
+// Targets returns the objects in a manifest that must be ready. Objects without a namespace receive the release's namespace.
 func Targets(namespace, manifest string) ([]Target, error) {
 	found, err := parseTargets(namespace, manifest)
 	if err != nil {
@@ -59,7 +58,7 @@ func Targets(namespace, manifest string) ([]Target, error) {
 	return out, nil
 }
 
-// String returns the target as problems show it, such as "deployment/grafana".
+// String returns the target for messages, such as "deployment/grafana".
 func (t target) String() string { return object(t.kind, t.name) }
 
 func object(kind, name string) string { return strings.ToLower(kind) + "/" + name }
@@ -68,8 +67,8 @@ var waitedFor = map[string]string{
 	kindDeployment: "apps/", kindDaemonSet: "apps/", kindStatefulSet: "apps/", kindJob: "batch/", kindClaim: "v1", kindVolume: "v1", kindPod: "v1",
 }
 
-// parseTargets returns the objects of a manifest to wait for. Objects without a namespace are in the release's namespace. It omits hooks, because
-// Helm waits for hooks.
+// parseTargets returns the objects in a manifest that a run waits for. Objects without a namespace receive the release's namespace. parseTargets
+// omits hooks, because Helm waits for hooks.
 func parseTargets(namespace, manifest string) ([]target, error) {
 	var out []target
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifest)))
@@ -89,8 +88,8 @@ func parseTargets(namespace, manifest string) ([]target, error) {
 	}
 }
 
-// Kinds returns the kinds of a document's top-level objects. It only reads lines that begin with "kind:". Most of the text of all manifests is data
-// in ConfigMaps, and even a regular expression would need a tenth of the time of "paictl service status".
+// Kinds returns the kinds of a document's top-level objects. Kinds only reads lines that begin with "kind:", to save time: most of the text of all
+// manifests is data in ConfigMaps.
 func Kinds(doc string) []string {
 	var out []string
 	for line := range strings.Lines(doc) {
@@ -106,7 +105,7 @@ func Kinds(doc string) []string {
 
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-// passed reports whether a document contains only one kind, and no run waits for objects of this kind.
+// passed reports whether a document contains only one kind, and the kind is one that no run waits for.
 func passed(doc []byte) bool {
 	kinds := Kinds(string(doc))
 	return len(kinds) == 1 && waitedFor[kinds[0]] == "" && !strings.HasSuffix(kinds[0], "List")
@@ -128,7 +127,7 @@ func targetsOf(namespace string, doc []byte) ([]target, error) {
 		Items []part `json:"items"`
 	}
 	if err := yaml.Unmarshal(doc, &one); err != nil {
-		// Other kinds may use these fields for something else.
+		// Other kinds may use these fields for other purposes.
 		var head metav1.TypeMeta
 		if yaml.Unmarshal(doc, &head) == nil && waitedFor[head.Kind] == "" && head.Kind != "List" {
 			return nil, nil

@@ -7,17 +7,17 @@ import (
 )
 
 const (
-	// messageLimit is the maximum length of a message, and lineLimit the maximum length of a line of a log, in characters.
+	// messageLimit is the maximum length of a message, in characters. lineLimit is the maximum length of a log line.
 	messageLimit = 300
 	lineLimit    = 600 // a Go program's line has its error at the end
-	// logLines is the number of lines that are shown from the log of a crashed container.
+	// logLines is the number of printed log lines of a crashed container.
 	logLines = 5
 )
 
-// escape matches control sequences for terminals, which mostly set colors.
+// escape matches control sequences for terminals, such as colors.
 var escape = regexp.MustCompile(`\x1b(\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|.)`)
 
-// clean returns a text from another program as one line, without control characters and with a limited length.
+// clean converts the output of another program to one line of limited length without control characters.
 func clean(text string, limit int) string {
 	text = escape.ReplaceAllString(text, "")
 	text = strings.Map(func(r rune) rune {
@@ -36,7 +36,7 @@ func clean(text string, limit int) string {
 	return text
 }
 
-// lastLines returns the last lines of a log that aren't empty, with their indentation.
+// lastLines returns the last nonempty lines of a log. Lines keep their indentation.
 func lastLines(text string, count int) []string {
 	var out []string
 	for line := range strings.Lines(text) {
@@ -48,7 +48,7 @@ func lastLines(text string, count int) []string {
 	return out[max(0, len(out)-count):]
 }
 
-// afterQuote matches the text of a container runtime's error up to the last quoted name. The text after that is the cause.
+// afterQuote matches a container runtime's error up to the last quoted name. The text after the quoted name is the cause.
 var afterQuote = regexp.MustCompile(`^.*": `)
 
 func innermost(text string) string {

@@ -16,16 +16,16 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Pauses before a failed request is sent again. Each pause is twice as long as the previous pause.
+// These are the pauses before a failed request is repeated. Each pause is twice as long as the previous pause.
 const (
 	firstRetry = 500 * time.Millisecond
 	lastRetry  = 5 * time.Second
-	// lastWord is the time limit of the check at the end of a wait.
+	// lastWord is the time limit of the final check of a wait.
 	lastWord = 10 * time.Second
 )
 
-// UnknownError is the error of a wait if the API can't be reached at the end of the wait. The objects may or may not work, so callers should not
-// roll back because of this error.
+// UnknownError is the error of a wait if the API is unreachable at the end. The objects may work, so callers should not roll back because of this
+// error.
 type UnknownError struct {
 	// Waited is the duration of the wait.
 	Waited time.Duration
@@ -38,7 +38,7 @@ func (e *UnknownError) Error() string {
 
 func (e *UnknownError) Unwrap() error { return e.Err }
 
-// transient reports whether a retry may succeed, because the API server is unavailable, starting or overloaded.
+// transient reports whether a retry may succeed because the API server is unavailable, starting or overloaded.
 func transient(err error) bool {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
@@ -51,7 +51,7 @@ func transient(err error) bool {
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || utilnet.IsProbableEOF(err) || utilnet.IsHTTP2ConnectionLost(err)
 }
 
-// begin reads the generations of the workloads, and retries until the API responds.
+// begin reads the generations of the workloads. begin retries until the API responds.
 func (w *waiter) begin(ctx context.Context) error {
 	limit := ctx
 	if w.o.Timeout > 0 {
@@ -85,7 +85,7 @@ func (w *waiter) unknown(err error) error {
 	return hint.Wrap(&UnknownError{Waited: time.Since(w.began), Err: err}, "run the same command again once the cluster's API answers")
 }
 
-// conclude reads the objects from the API before a wait is given up, because the feeds may be outdated. It returns true if the objects work. waited
+// conclude reads the objects from the API before a wait fails, because the feeds may be outdated. conclude returns true if the objects work. waited
 // is 0 if the wait ends because of a final problem.
 func (w *waiter) conclude(ctx context.Context, waited time.Duration) (bool, error) {
 	limit, cancel := context.WithTimeout(ctx, lastWord)

@@ -59,7 +59,7 @@ func TestAnErrorIsTransientWhereAskingAgainMayHelp(t *testing.T) {
 	}
 }
 
-// away makes all calls with a verb fail while the returned flag is set.
+// away returns a flag. While the flag is set, all calls with the verb fail.
 func away(client *fake.Clientset, verb string) *atomic.Bool {
 	on := &atomic.Bool{}
 	client.PrependReactor(verb, "*", func(clienttesting.Action) (bool, runtime.Object, error) { return on.Load(), nil, refused })
@@ -116,7 +116,7 @@ func TestAWaitThatMayNotAskEndsAtOnce(t *testing.T) {
 	})
 }
 
-// The watched state may be outdated if the API wasn't available, so the check at the end of a wait reads from the API.
+// The watched state may be outdated if the API was unavailable. Therefore the final check of a wait reads from the API.
 func TestTheLastLookIsAtTheCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, r := deployment(1)

@@ -16,29 +16,28 @@ import (
 )
 
 const (
-	// defaultGrace is the default of WaitOptions.Grace.
 	defaultGrace = 10 * time.Second
 	// settle is how long changes are collected before a check.
 	settle = 100 * time.Millisecond
-	// tick is the time between two checks if nothing changes. These checks are needed because events are not watched, and some problems become final
-	// with time.
+	// tick is the interval between checks without changes. These checks are necessary because events aren't watched, and because some problems become
+	// final after a while.
 	tick = time.Second
 )
 
 // WaitOptions defines the limits of a wait.
 type WaitOptions struct {
-	// Timeout is the maximum duration of the wait; 0 means no limit.
+	// Timeout is the maximum duration of the wait. 0 means no limit.
 	Timeout time.Duration
-	// Grace is how long a final problem must persist before the wait is given up; 0 means 10 s.
+	// Grace is how long a final problem must persist before the wait fails. 0 means 10 s.
 	Grace time.Duration
-	// Calm is how long a problem must last before it is passed to OnChange, because it may be temporary.
+	// Calm is how long a problem must persist before OnChange receives it, because problems may be temporary.
 	Calm time.Duration
-	// OnChange is called with each new state, including the first and the last state. It may be nil.
+	// OnChange is called with each new state, including the first and the last state. OnChange may be nil.
 	OnChange func(State)
 }
 
-// Wait waits until the objects of a manifest are ready. It ends early with a NotReadyError if a final problem persists. If the API doesn't respond
-// at the end of the wait, the error is an UnknownError. The returned state is the last observed state, even if there is an error.
+// Wait waits until the objects of a manifest are ready. Wait returns a NotReadyError early if a final problem persists. Wait returns an UnknownError
+// if the API doesn't respond at the end of the wait. The returned state is the last observed state, even with an error.
 func (c *Checker) Wait(ctx context.Context, namespace, manifest string, o WaitOptions) (State, error) {
 	targets, err := parseTargets(namespace, manifest)
 	if err != nil {
@@ -54,14 +53,13 @@ func (c *Checker) Wait(ctx context.Context, namespace, manifest string, o WaitOp
 	return w.run(ctx)
 }
 
-// waiter is one call of Wait.
 type waiter struct {
 	*Checker
 	o       WaitOptions
 	targets []target
 	details details
 	began   time.Time
-	// floor holds the generations that the API had when the wait began. Older states in the feeds must be ignored.
+	// floor holds the generations at the beginning of the wait. Older states in the feeds must be ignored.
 	floor   map[types.UID]int64
 	floored time.Time            // when they were read
 	first   map[string]time.Time // the time since which a final problem exists
@@ -124,7 +122,7 @@ func (w *waiter) namespaces() []string {
 	return []string{metav1.NamespaceDefault} // only volumes: any feed has them
 }
 
-// look checks the objects once. It returns true if the wait can end.
+// look checks the objects once. look returns true if the wait can end.
 func (w *waiter) look(ctx context.Context, feeds []*feed) (bool, error) {
 	for _, f := range feeds {
 		ok, err := f.ready()
@@ -154,8 +152,8 @@ func (w *waiter) look(ctx context.Context, feeds []*feed) (bool, error) {
 	return done, err
 }
 
-// tell calls OnChange if the state has changed. It omits problems that may be temporary, because when many services start at the same time, kubelets
-// and the scheduler don't know all objects at once.
+// tell calls OnChange if the state has changed. tell leaves out problems that may be temporary. When many services start at the same time, kubelets
+// and the scheduler need time to process the new objects.
 func (w *waiter) tell(s State, now time.Time) {
 	w.state = s
 	s.Problems = w.lasting(s.Problems, now)
@@ -170,7 +168,7 @@ func (w *waiter) tell(s State, now time.Time) {
 	}
 }
 
-// lasting returns the problems that have lasted for at least Calm.
+// lasting returns the problems that have persisted for at least Calm.
 func (w *waiter) lasting(problems []Problem, now time.Time) (out []Problem) {
 	since := map[[2]string]time.Time{}
 	for _, p := range problems {
@@ -188,7 +186,7 @@ func (w *waiter) lasting(problems []Problem, now time.Time) (out []Problem) {
 	return out
 }
 
-// stays reports whether a final problem has lasted for Grace. If another pod of the workload gets the same problem, the time isn't reset.
+// stays reports whether a final problem has persisted for Grace. The time continues if another pod of the workload gets the same problem.
 func (w *waiter) stays(now time.Time, causes []cause) bool {
 	seen := map[string]bool{}
 	over := false
@@ -221,7 +219,6 @@ func (w *waiter) giveUp(waited time.Duration) error {
 	return err
 }
 
-// readFloor reads the current generations of the workloads from the API.
 func (w *waiter) readFloor(ctx context.Context) error {
 	found := make([]metav1.Object, len(w.targets))
 	group, ctx := errgroup.WithContext(ctx)
@@ -264,10 +261,10 @@ func (w *waiter) get(ctx context.Context, t target) (metav1.Object, error) {
 	return nil, nil
 }
 
-// lag is how far a feed may be behind the API at the beginning of a wait.
+// lag is the maximum delay of a feed at the beginning of a wait.
 const lag = 5 * time.Second
 
-// stale reports whether the snapshot contains an older state of a workload than the API had when the wait began.
+// stale reports whether the snapshot contains a workload in an older state than at the beginning of the wait.
 func (w *waiter) stale(s *snapshot) bool {
 	have := map[types.UID]int64{}
 	for _, o := range s.deployments {

@@ -25,7 +25,7 @@ import (
 
 const grafana = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: grafana}\n"
 
-// patient runs a wait in the background, with the fake time of the test.
+// patient runs a wait in the background with fake time.
 type patient struct {
 	*testing.T
 	client *fake.Clientset
@@ -195,7 +195,7 @@ func TestTheStateBeforeAnUpgradeIsNotTakenForItsResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, r := deployment(1)
 		client := fake.NewClientset(d, r, pod("p", r, kindReplicaSet), node("a", corev1.ConditionTrue))
-		// The API already has generation 2, but lists and watches still return an older generation.
+		// The API returns generation 2, but lists and watches still return an older generation.
 		client.PrependReactor("get", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
 			newer := d.DeepCopy()
 			newer.Generation = 2

@@ -15,13 +15,13 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
-// createPatience is how long a controller may take to create a pod before its events are read.
+// createPatience is how long a controller may take to create a pod before the controller's events are read.
 const createPatience = 2 * time.Second
 
 const revisionAnnotation = "deployment.kubernetes.io/revision"
 
-// deployment judges a Deployment. It is ready if the pods of its newest revision are ready, and pods of older revisions no longer exist. Its status
-// only counts after the controller has observed the current specification.
+// deployment judges a Deployment. A Deployment is ready if the pods of its newest revision are ready and pods of older revisions no longer exist. The
+// status counts only after the controller has observed the current specification.
 func (s *snapshot) deployment(t target) verdict {
 	d, ok := find(s.deployments, t.namespace, t.name)
 	if !ok {
@@ -61,7 +61,7 @@ func (s *snapshot) deployment(t target) verdict {
 	return out
 }
 
-// statefulSet judges a StatefulSet. It is ready if all of its pods are ready. If it is updated automatically, its pods must also have the newest
+// statefulSet judges a StatefulSet. A StatefulSet is ready if all pods are ready. With automatic updates, the pods must also have the newest
 // revision.
 func (s *snapshot) statefulSet(t target) verdict {
 	d, ok := find(s.statefulSets, t.namespace, t.name)
@@ -95,8 +95,7 @@ func (s *snapshot) statefulSet(t target) verdict {
 	return out
 }
 
-// stuck returns the problems of pods of the old revision. A StatefulSet that is updated in order waits forever until a broken old pod works, and
-// only then replaces the pod.
+// stuck returns the problems of pods of the old revision. A StatefulSet with ordered updates never replaces a broken old pod.
 func (s *snapshot) stuck(t target, d *appsv1.StatefulSet, old []*corev1.Pod) []suspicion {
 	if d.Spec.PodManagementPolicy == appsv1.ParallelPodManagement {
 		return nil
@@ -113,8 +112,8 @@ func (s *snapshot) stuck(t target, d *appsv1.StatefulSet, old []*corev1.Pod) []s
 	return out
 }
 
-// daemonSet judges a DaemonSet. It is ready if its pods are ready on all selected nodes that respond. Nodes that don't respond are reported, but the
-// DaemonSet doesn't wait for them.
+// daemonSet judges a DaemonSet. A DaemonSet is ready if its pods are ready on all selected nodes that respond. Nodes that don't respond are only
+// reported.
 func (s *snapshot) daemonSet(t target) verdict {
 	d, ok := find(s.daemonSets, t.namespace, t.name)
 	if !ok {
@@ -173,7 +172,7 @@ func noNode(t target, d *appsv1.DaemonSet) Problem {
 	return out
 }
 
-// job judges a Job. It is ready if it is complete. A Job that deletes itself may no longer exist.
+// job judges a Job. A Job is ready when it is complete. A Job that deletes itself may no longer exist.
 func (s *snapshot) job(t target) verdict {
 	j, ok := find(s.jobs, t.namespace, t.name)
 	switch {
@@ -249,7 +248,7 @@ func (s *snapshot) uncreated(t target, kind string, o metav1.Object) []suspicion
 
 var creating = regexp.MustCompile(`^(Error creating: |create Pod \S+ in StatefulSet \S+ failed error: )`)
 
-// exceededQuota is the beginning of the API server's message about a quota, after the name of the pod.
+// exceededQuota is the API server's message about a quota, without the prefix with the pod's name.
 const exceededQuota = "exceeded quota"
 
 func notCreated(t target, message string) Problem {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// job is one call of Apply or Plan. It holds the data that was read before anything is changed.
+// job is a call of Apply or Plan. job holds the data that is read before the first change.
 type job struct {
 	*session
 	request  Request
@@ -26,7 +26,6 @@ type job struct {
 	action   string
 }
 
-// Apply implements Manager.
 func (h *helm) Apply(ctx context.Context, r Request) (Outcome, error) {
 	out, err := h.apply(ctx, r)
 	return out, h.explain("install", r.Name, err)
@@ -55,7 +54,7 @@ func (h *helm) apply(ctx context.Context, r Request) (Outcome, error) {
 	return out, err
 }
 
-// study reads the current state of a release, renders the desired state, and checks that the API accepts it.
+// study reads the current state of a release, renders the desired state, and checks whether the API accepts the desired state.
 func (h *helm) study(ctx context.Context, r Request, rehearsal bool) (*job, error) {
 	s, err := h.session(ctx, r.Namespace)
 	if err != nil {
@@ -90,8 +89,8 @@ func (h *helm) study(ctx context.Context, r Request, rehearsal bool) (*job, erro
 	return j, nil
 }
 
-// compare renders the desired manifest, and reports whether the chart and the values equal those of the release. Templates that generate passwords
-// or certificates render differently each time. If two renderings differ, compare keeps the deployed manifest.
+// compare renders the desired manifest, and reports whether the chart and the values are unchanged. Templates that generate passwords or certificates
+// return a different result each time. If two renderings of the manifest differ, compare keeps the deployed manifest.
 func (j *job) compare() (same bool, err error) {
 	if j.past.base == nil || j.past.leaving {
 		out, err := j.render(j.request, j.past.next())
@@ -135,7 +134,7 @@ func (j *job) parse() (err error) {
 	return err
 }
 
-// decide returns the action. same means that the chart and the values equal those of the release.
+// decide returns the action. same reports whether the chart and the values are unchanged.
 func (j *job) decide(same bool) string {
 	whole := len(j.kinds) == 0
 	for _, f := range j.findings {
@@ -154,8 +153,8 @@ func (j *job) decide(same bool) string {
 	return Unchanged
 }
 
-// heal repairs the records and removes the remains of an unfinished run, so that Helm can continue. The caller holds the lock of the services, so
-// that no other run changes the release.
+// heal repairs the records and removes the objects of an interrupted run, so that Helm can continue. The caller holds the lock of the services, so no
+// other run changes the release.
 func (j *job) heal(ctx context.Context) error {
 	if !j.past.cut {
 		return nil
@@ -177,8 +176,8 @@ func (j *job) heal(ctx context.Context) error {
 	return j.helm().Releases.Update(j.past.last)
 }
 
-// undo removes the objects of an unfinished revision that the desired manifest doesn't contain. Helm only compares with the deployed revision, so it
-// would never remove them.
+// undo removes the objects of an unfinished revision that the desired manifest doesn't contain. Helm wouldn't remove these objects, because Helm
+// compares only with the deployed revision.
 func (j *job) undo() error {
 	attempt := j.past.attempt()
 	if attempt == nil || attempt.Manifest == j.manifest {
@@ -203,7 +202,7 @@ func (j *job) undo() error {
 	return err
 }
 
-// present returns the part of the desired manifest whose objects already exist.
+// present returns the desired manifest without the objects that don't exist yet.
 func (j *job) present() string {
 	var b strings.Builder
 	for _, f := range j.findings {
@@ -219,8 +218,8 @@ func (j *job) present() string {
 	return b.String()
 }
 
-// define creates the kinds that the chart defines and the cluster doesn't know. Helm only does that at the first install, and not for definitions
-// among the templates. define also writes changed definitions before all other objects, because some objects may need a new version or field.
+// define creates the missing kinds that the chart defines. Helm creates kinds only at the first install, and ignores definitions among the templates.
+// define also updates changed definitions before it changes other objects, because objects may require a new version or field.
 func (j *job) define(ctx context.Context) error {
 	if err := j.redefine(ctx); err != nil {
 		return err
@@ -240,7 +239,7 @@ func (j *job) define(ctx context.Context) error {
 			if err := j.kube.Wait(list, definitionTimeout); err != nil {
 				return fmt.Errorf("wait for a definition: %w", err)
 			}
-			// The API only serves a kind some time after the kind is established.
+			// The API serves a kind shortly after the kind is established.
 			parsed, err := parseObjects(text)
 			if err != nil {
 				return err
@@ -256,7 +255,7 @@ func (j *job) define(ctx context.Context) error {
 	})
 }
 
-// definitions returns the definitions in the chart's folder crds, and the missing definitions among its templates.
+// definitions returns the definitions in the chart's folder crds, and the missing definitions among the templates.
 func (j *job) definitions() []string {
 	var out []string
 	for _, crd := range j.request.Chart.CRDObjects() {
@@ -273,8 +272,8 @@ func (j *job) definitions() []string {
 	return out
 }
 
-// run calls Helm's install or upgrade. Because everything has been checked, it disables Helm's check of ownership, and also Helm's check of objects,
-// which requests the whole OpenAPI schema.
+// run calls Helm's install or upgrade. run disables Helm's own checks of ownership and objects, because survey has already checked the objects.
+// Helm's check of objects would also request the complete OpenAPI schema.
 func (j *job) run(ctx context.Context) (done *helmrelease.Release, err error) {
 	chart := copyChart(j.request.Chart)
 	j.kube.needed = map[schema.GroupKind]bool{}

@@ -10,7 +10,7 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 )
 
-// copyChart copies the parts of a chart that Helm changes, which are the values and the lists of dependencies. The copy shares templates and files.
+// copyChart copies the parts of a chart that Helm changes: the values and the lists of dependencies. The copy shares the templates and files.
 func copyChart(c *chart.Chart) *chart.Chart {
 	out := *c
 	out.Values = copyMap(c.Values)
@@ -32,8 +32,7 @@ func copyChart(c *chart.Chart) *chart.Chart {
 	return &out
 }
 
-// prepareChart returns a copy of a chart without the subcharts that the values disable, and with the values that the chart imports from other
-// subcharts.
+// prepareChart returns a copy of a chart without disabled subcharts. The copy contains the values that the chart imports from subcharts.
 func prepareChart(c *chart.Chart, values map[string]any) (*chart.Chart, error) {
 	out := copyChart(c)
 	return out, chartutil.ProcessDependenciesWithMerge(out, values)
@@ -64,8 +63,8 @@ func copyValue(v any) any {
 	return v
 }
 
-// sameChart compares the chart in a release's record with a chart. In the record, numbers are floats and subcharts are missing; subcharts are
-// compared by their part of the manifest. sameChart ignores the order of files, which depends on the archive.
+// sameChart compares the chart in a release's record with another chart. A record stores numbers as floats and contains no subcharts. The comparison
+// of the manifests covers the subcharts. sameChart ignores the order of files, which depends on the archive.
 func sameChart(stored, wanted *chart.Chart) bool {
 	if stored == nil {
 		return false

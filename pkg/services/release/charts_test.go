@@ -13,7 +13,6 @@ import (
 	"github.com/openpai/paictl/templates"
 )
 
-// embedded returns the platform's own charts by name.
 func embedded(t *testing.T) map[string]*chart.Chart {
 	t.Helper()
 	out := map[string]*chart.Chart{}
@@ -39,7 +38,7 @@ func embedded(t *testing.T) map[string]*chart.Chart {
 	return out
 }
 
-// Fields that the API adds to the platform's objects must not look like changes.
+// Fields that the API server adds must not look like changes.
 func TestOurOwnChartsAreUnchangedTheSecondTime(t *testing.T) {
 	w := newWorld(t)
 	charts := embedded(t)

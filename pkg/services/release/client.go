@@ -12,25 +12,25 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 )
 
-// client is Helm's client of the cluster, with changed methods.
+// client is Helm's client of the cluster with overridden methods.
 type client struct {
 	*helmkube.Client
-	// needed holds the kinds of the manifest that is being sent. If the cluster doesn't know one of these kinds, that is an error.
+	// needed holds the kinds of the manifest to send. A missing kind in needed is an error.
 	needed map[schema.GroupKind]bool
-	// back means that an earlier revision is being restored. Definitions of kinds are not restored, because objects that only the newer definitions
-	// allow may have been stored since then.
+	// back means that an earlier revision is restored. A rollback doesn't restore definitions of kinds, because objects that only the newer definitions
+	// allow may exist.
 	back bool
-	// left holds the names of definitions that must not be changed.
+	// left holds the names of the definitions that must not change.
 	left map[string]bool
-	// undeleted holds the errors of objects that could not be deleted, because Helm only logs these errors.
+	// undeleted holds the errors of objects that couldn't be deleted. Helm only logs these errors.
 	undeleted []error
 }
 
-// IsReachable sends no request, because the session has just contacted the cluster.
+// IsReachable sends no request, because the session has just connected to the cluster.
 func (*client) IsReachable() error { return nil }
 
-// Build skips objects of an old manifest if the cluster no longer knows their kind. Otherwise a release could neither be upgraded nor removed after
-// its definitions were deleted.
+// Build skips objects of an old manifest if their kind no longer exists. Otherwise a release couldn't be upgraded or removed after its definitions
+// were deleted.
 func (c *client) Build(reader io.Reader, validate bool) (helmkube.ResourceList, error) {
 	list, err := c.Client.Build(reader, validate)
 	if err != nil && !validate && c.onlyUnneeded(err) {
@@ -40,7 +40,7 @@ func (c *client) Build(reader io.Reader, validate bool) (helmkube.ResourceList, 
 	return list, err
 }
 
-// onlyUnneeded reports whether an error is only about unknown kinds that aren't needed.
+// onlyUnneeded reports whether an error contains only missing kinds that aren't needed.
 func (c *client) onlyUnneeded(err error) bool {
 	return utilerrors.FilterOut(err, func(err error) bool {
 		missing, ok := errors.AsType[*meta.NoKindMatchError](err)
@@ -48,7 +48,7 @@ func (c *client) onlyUnneeded(err error) bool {
 	}) == nil
 }
 
-// Update also uses a three-way merge for custom resources, so that manual changes of custom resources are reverted, too.
+// Update also uses a three-way merge for custom resources, so that manual changes of custom resources are reverted.
 func (c *client) Update(original, target helmkube.ResourceList, force bool) (*helmkube.Result, error) {
 	return c.UpdateThreeWayMerge(original, target, force)
 }
@@ -69,11 +69,11 @@ func (c *client) UpdateThreeWayMerge(original, target helmkube.ResourceList, for
 	return c.Client.UpdateThreeWayMerge(original, target, force)
 }
 
-// isClaim reports whether an object is a claim. Claims hold data, so they must survive their release. Our charts declare that, but most upstream
-// charts don't.
+// isClaim reports whether an object is a claim. A claim holds data and is therefore kept when the release is removed. Most upstream charts lack the
+// annotation that keeps claims.
 func isClaim(i *resource.Info) bool { return i.Mapping.GroupVersionKind.GroupKind() == claims }
 
-// isDefinition reports whether an object defines a kind. If a definition is removed, all objects of its kind are removed.
+// isDefinition reports whether an object is a custom resource definition. Removing a definition removes all objects of its kind.
 func isDefinition(i *resource.Info) bool {
 	return i.Mapping.GroupVersionKind.GroupKind() == definitions
 }
@@ -83,7 +83,7 @@ var (
 	definitions = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 )
 
-// DeleteWithPropagationPolicy deletes all objects except claims, and records the errors.
+// DeleteWithPropagationPolicy deletes all objects except claims. DeleteWithPropagationPolicy records the errors.
 func (c *client) DeleteWithPropagationPolicy(list helmkube.ResourceList, policy metav1.DeletionPropagation) (*helmkube.Result, []error) {
 	list = list.Filter(func(i *resource.Info) bool { return !isClaim(i) })
 	result, errs := c.Client.DeleteWithPropagationPolicy(list, policy)

@@ -25,7 +25,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// connection holds the data that all calls for one cluster share. The API's discovery is read only once, and connections are pooled.
+// connection holds the data that all calls for a cluster share. connection reads the API's discovery only once, and pools connections.
 type connection struct {
 	cluster   *kube.Cluster
 	config    *rest.Config
@@ -80,7 +80,7 @@ func (c *connection) ask() (*chartutil.Capabilities, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask the cluster for its version: %w", err)
 	}
-	// If the server of an API group is unavailable, charts that don't use the group can still be installed.
+	// If an API group is unavailable, charts that don't use the group can still be installed.
 	apis, err := action.GetVersionSet(c.discovery)
 	if err != nil {
 		return nil, fmt.Errorf("ask the cluster for its resources: %w", err)
@@ -93,7 +93,7 @@ func (c *connection) ask() (*chartutil.Capabilities, error) {
 	return c.capabilities, nil
 }
 
-// forget makes the next call read the API's discovery again. It is called after a chart has added kinds.
+// forget makes the next call read the API's discovery again. forget is called when a chart has added kinds.
 func (c *connection) forget() {
 	c.loading.Lock()
 	defer c.loading.Unlock()
@@ -101,7 +101,7 @@ func (c *connection) forget() {
 	c.mapper.Reset()
 }
 
-// session is one call. Its requests end with the context of the call, although Helm doesn't support contexts.
+// session is a single call. Requests end with the call's context, although Helm doesn't support contexts.
 type session struct {
 	*connection
 	namespace string
@@ -130,7 +130,7 @@ func (c *connection) session(ctx context.Context, namespace string) (*session, e
 	return s, nil
 }
 
-// helm returns a new configuration for one action, because Helm's configurations can't be shared safely.
+// helm returns a new configuration for one action, because Helm's configurations can't be used concurrently.
 func (s *session) helm() *action.Configuration {
 	records := driver.NewSecrets(s.client.CoreV1().Secrets(s.namespace))
 	records.Log = s.debug
@@ -143,7 +143,7 @@ func (s *session) helm() *action.Configuration {
 	}
 }
 
-// The following four methods implement Helm's RESTClientGetter.
+// These four methods implement Helm's RESTClientGetter.
 
 func (s *session) ToRESTConfig() (*rest.Config, error) { return rest.CopyConfig(s.bound), nil }
 
@@ -163,7 +163,7 @@ func (c *connection) debug(format string, args ...any) {
 	c.log.Debug("helm", "message", fmt.Sprintf(format, args...))
 }
 
-// warnings logs the warnings of the API server, which client-go would otherwise print to stderr.
+// warnings logs the API server's warnings. Without a handler, client-go would print warnings to stderr.
 type warnings struct{ log *slog.Logger }
 
 func (w warnings) HandleWarningHeader(code int, _, text string) {

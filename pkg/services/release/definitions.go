@@ -18,26 +18,24 @@ import (
 )
 
 const (
-	// definitionTimeout is the time limit for waiting until the API serves a new kind.
+	// definitionTimeout is the time limit for the API to serve a new kind.
 	definitionTimeout = time.Minute
-	// schemaTimeout is the time limit for surveying objects whose definition has changed. The API server only uses a changed definition some time
-	// after it was stored.
+	// schemaTimeout is the time limit for surveying objects with a changed definition. The API server uses a changed definition shortly after storing it.
 	schemaTimeout      = 10 * time.Second
 	definitionInterval = 100 * time.Millisecond
 )
 
-// definition is a definition of the chart that the cluster doesn't have, or that differs from the cluster's definition.
+// definition is a definition in the chart that is missing in the cluster or differs from the cluster's definition.
 type definition struct {
 	want  *unstructured.Unstructured
 	live  *unstructured.Unstructured // nil if it is missing
 	after *unstructured.Unstructured // as it would be after the change
-	// template means that the definition is among the chart's templates, so that it is also an object of the release.
+	// template means that the definition is among the chart's templates. Such a definition is an object of the release.
 	template bool
 	// loses lists the versions and fields that objects would lose.
 	loses []string
 }
 
-// change returns the definition's change for a plan.
 func (d definition) change() (Change, error) {
 	i := idOf(d.want)
 	out := Change{Action: Create, Object: i.title()}
@@ -49,9 +47,8 @@ func (d definition) change() (Change, error) {
 	return out, err
 }
 
-// definitionsThatChange compares the chart's definitions with the cluster's definitions. It compares the definitions in the crds folder only in an
-// upgrade, because the cluster of an operator who starts a service may have newer definitions from another source. It finds the changes with a dry
-// run.
+// definitionsThatChange compares the chart's definitions with the cluster's definitions, and finds the changes with a dry run. definitionsThatChange
+// compares the definitions in the crds folder only in an upgrade. In a start, the cluster may already contain newer definitions from another source.
 func (j *job) definitionsThatChange(ctx context.Context, v survey) ([]definition, error) {
 	var out []definition
 	for _, o := range j.want {
@@ -89,8 +86,7 @@ func (j *job) definitionsThatChange(ctx context.Context, v survey) ([]definition
 	return out, nil
 }
 
-// othersDefinition reports whether a definition belongs to another release, which contains the definition in its templates. Only that release may
-// change the definition.
+// othersDefinition reports whether a definition belongs to the templates of another release. Only that release may change the definition.
 func (v survey) othersDefinition(live *unstructured.Unstructured) bool {
 	owner := live.GetAnnotations()
 	other := owner[ownerName] != "" && (owner[ownerName] != v.release || owner[ownerNamespace] != v.namespace)
@@ -100,7 +96,6 @@ func (v survey) othersDefinition(live *unstructured.Unstructured) bool {
 	return other
 }
 
-// definitionsInFolder returns the definitions in the chart's folder crds.
 func (j *job) definitionsInFolder() (manifest, error) {
 	var out manifest
 	for _, crd := range j.request.Chart.CRDObjects() {
@@ -117,9 +112,9 @@ func (j *job) definitionsInFolder() (manifest, error) {
 	return out, nil
 }
 
-// compareDefinition compares a definition with the cluster's definition. It returns nil if they are equal, or if the cluster's definition isn't to
-// be changed. If an upgrade would remove fields from objects, compareDefinition returns an error. A start keeps a definition that has more fields
-// than the chart's definition.
+// compareDefinition compares a definition with the cluster's definition. compareDefinition returns nil if the definitions are equal or the cluster's
+// definition must be kept. A start keeps a definition with more fields than the chart's definition. An upgrade that would remove fields from objects
+// returns an error.
 func (v survey) compareDefinition(ctx context.Context, o object) (*definition, error) {
 	live, err := v.get(ctx, o)
 	if err != nil {
@@ -152,8 +147,8 @@ func (v survey) compareDefinition(ctx context.Context, o object) (*definition, e
 	return &definition{want: o.Unstructured, live: live, after: after, loses: lost}, nil
 }
 
-// applyDefinition sends a definition by server-side apply. The chart's fields override the cluster's fields. Fields that only other programs set,
-// such as the certificate of a conversion webhook, are kept.
+// applyDefinition sends a definition by server-side apply. The chart's fields override the cluster's fields. Fields of other programs are kept, such
+// as the certificate of a conversion webhook.
 func (v survey) applyDefinition(ctx context.Context, o object, dryRun ...string) (*unstructured.Unstructured, error) {
 	raw, err := o.MarshalJSON()
 	if err != nil {
@@ -168,7 +163,7 @@ func (v survey) applyDefinition(ctx context.Context, o object, dryRun ...string)
 const remedyStored = "write its objects again in a version that the chart has, and take the old one out of status.storedVersions: " +
 	"https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#upgrade-existing-objects-to-a-new-stored-version"
 
-// keepsStored returns an error if a definition would drop a version in which objects may be stored, because these objects could no longer be read.
+// keepsStored returns an error if a definition would remove a version that stored objects may use. Such objects would become unreadable.
 func keepsStored(o object, live *unstructured.Unstructured) error {
 	stored, _, _ := unstructured.NestedStringSlice(live.Object, "status", "storedVersions")
 	has := versionsOf(o.Unstructured, false)
@@ -179,7 +174,7 @@ func keepsStored(o object, live *unstructured.Unstructured) error {
 	return hint.Errorf(remedyStored, "%s: the chart no longer has version %s, in which the cluster stores objects", o, strings.Join(gone, ", "))
 }
 
-// versionsOf returns the names of a definition's versions. If served is set, it returns only versions that are served.
+// versionsOf returns the names of a definition's versions. If served is set, versionsOf returns only served versions.
 func versionsOf(u *unstructured.Unstructured, served bool) []string {
 	var out []string
 	for _, v := range versions(u) {
@@ -190,7 +185,7 @@ func versionsOf(u *unstructured.Unstructured, served bool) []string {
 	return out
 }
 
-// redefine sends the changed definitions, waits until the API uses them, and checks the objects of their kinds.
+// redefine sends the changed definitions, waits until the API serves them, and checks the objects of their kinds.
 func (j *job) redefine(ctx context.Context) error {
 	if len(j.kinds) == 0 {
 		return nil
@@ -214,8 +209,7 @@ func (j *job) redefine(ctx context.Context) error {
 	return j.lookAgain(ctx, v)
 }
 
-// awaitServed waits until the API lists and serves all versions of a definition. If a definition with this name was just removed, the API still
-// lists it for a moment.
+// awaitServed waits until the API lists and serves all versions of a definition. The API may briefly list a removed definition with the same name.
 func (j *job) awaitServed(ctx context.Context, crd *unstructured.Unstructured) error {
 	group := definedKind(crd).Group
 	plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
@@ -229,7 +223,7 @@ func (j *job) awaitServed(ctx context.Context, crd *unstructured.Unstructured) e
 			if err != nil || !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == plural }) {
 				return false, err
 			}
-			// Other errors show that the API serves the version, for example the error that no webhook converts the objects yet.
+			// Other errors mean that the API serves the version. For example, the conversion webhook may not be ready.
 			_, err = j.dynamic.Resource(kind).List(ctx, metav1.ListOptions{Limit: 1})
 			return !apierrors.IsNotFound(err), nil
 		})
@@ -240,7 +234,7 @@ func (j *job) awaitServed(ctx context.Context, crd *unstructured.Unstructured) e
 	return nil
 }
 
-// lookAgain surveys the objects whose definitions have just changed. The first survey covered only the existence of these objects.
+// lookAgain surveys the objects whose definitions have just changed. The first survey only checked whether these objects exist.
 func (j *job) lookAgain(ctx context.Context, v survey) error {
 	changed := v.changing
 	v.changing = nil
@@ -269,7 +263,7 @@ func (j *job) lookAgain(ctx context.Context, v survey) error {
 	return nil
 }
 
-// kept returns the definitions that the release's chart contains, that the desired chart doesn't contain, and that the cluster still has.
+// kept returns the definitions in the cluster that the release's chart contains and the desired chart doesn't contain.
 func (j *job) kept(ctx context.Context) ([]string, error) {
 	if j.past.base == nil || j.past.base.Chart == nil {
 		return nil, nil

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// plain is an error with a text on one line. It wraps the original error.
+// plain is an error with a one-line message. plain wraps the original error.
 type plain struct {
 	text string
 	err  error
@@ -23,7 +23,7 @@ type plain struct {
 func (p plain) Error() string { return p.text }
 func (p plain) Unwrap() error { return p.err }
 
-// explain adds the operation and the name of the release to an error, and puts Helm's text on one line.
+// explain adds the operation and the name of the release to an error, and puts Helm's message on one line.
 func explain(verb, name string, err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
@@ -42,7 +42,7 @@ var (
 	spaces        = regexp.MustCompile(`\s+`)
 )
 
-// flat returns an error whose text is on one line. It wraps err, so that a hint is kept.
+// flat returns an error with a one-line message. flat wraps err, so that a hint is kept.
 func flat(err error) error {
 	text := err.Error()
 	if !strings.ContainsAny(text, "\n\t") {
@@ -55,10 +55,10 @@ func flat(err error) error {
 	return plain{strings.TrimSpace(afterColon.ReplaceAllString(text, ": ")), err}
 }
 
-// shown is the maximum number of rejected objects or fields that an error names.
+// shown is the maximum number of rejected objects or fields in an error.
 const shown = 3
 
-// oneLine joins the errors of several objects to one error on one line, with the remedy of the first error.
+// oneLine joins the errors of several objects into an error with a one-line message. The error has the remedy of the first error.
 func oneLine(errs []error) error {
 	var all []error
 	for _, err := range errs {
@@ -82,8 +82,8 @@ func oneLine(errs []error) error {
 	return hint.Wrap(plain{strings.Join(texts, "; "), errors.Join(all...)}, hint.Of(all[0]))
 }
 
-// refusal converts the error of a dry run to an error on one line that names the object. It returns nil for errors that are only due to the order in
-// which objects are created.
+// refusal converts the error of a dry run to a one-line error with the object's name. refusal returns nil for errors that only result from the order
+// of creation.
 func (v survey) refusal(o object, err error) error {
 	switch {
 	case err == nil, v.tolerated(o, err):
@@ -100,14 +100,14 @@ func (v survey) refusal(o object, err error) error {
 
 func (v survey) tolerated(o object, err error) bool {
 	if apierrors.IsNotFound(err) && o.namespace != "" {
-		// In a plan, the namespace of jobs may not exist yet, because an earlier service creates it.
+		// In a plan, the namespace of jobs may be missing, because an earlier service creates it.
 		return v.creates[o.namespace] || v.rehearsal && (o.namespace == v.namespace || o.namespace == kube.JobNamespace)
 	}
 	// A webhook with side effects can't be called in a dry run.
 	return apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run")
 }
 
-// reasonOf returns the reason why the API rejected an object. If the API lists invalid fields, these are the reason.
+// reasonOf returns the reason why the API rejected an object. reasonOf returns the list of invalid fields, if any.
 func reasonOf(err *apierrors.StatusError) string {
 	s := err.Status()
 	if s.Details == nil || len(s.Details.Causes) == 0 || !apierrors.IsInvalid(err) {

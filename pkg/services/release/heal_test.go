@@ -46,7 +46,7 @@ func TestAnUpgradeThatWasCutOffIsContinued(t *testing.T) {
 		if err == nil && count() <= k {
 			break
 		}
-		// The configuration differs from that of the interrupted run. Objects that only the interrupted run has created must not remain.
+		// The configuration differs from the configuration of the interrupted run. Objects that only the interrupted run created must be removed.
 		out := w.apply(w.demo(map[string]any{"greeting": "new", "replicas": 2}))
 		if k > 0 {
 			assert.Equal(t, Repaired, out.Action, "killed at request %d", k)
@@ -80,7 +80,7 @@ func TestPendingStatesAreHealed(t *testing.T) {
 	}
 }
 
-// rewrite sets the status of a revision, as a killed run would leave it.
+// rewrite sets the status of a revision, like a killed run.
 func (w world) rewrite(revision int, status helmrelease.Status) {
 	w.Helper()
 	conn, err := connect(w.cluster, w.manager.(*helm).log)

@@ -14,15 +14,15 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// hookTimeout is the time limit of a hook. A hook of a chart is a Job or a pod that runs until it exits.
+// hookTimeout is the time limit of a hook. A hook is a Job or a pod in a chart.
 const hookTimeout = 5 * time.Minute
 
-// helm implements Manager with the library of Helm 3. Each call uses a new Helm configuration, because configurations can't be shared safely. The
-// calls share the connection.
+// helm implements Manager with the library of Helm 3. Each call uses a new Helm configuration, because Helm's configurations can't be used
+// concurrently. All calls share the connection.
 type helm struct{ *connection }
 
-// NewHelm returns the Manager of a cluster. Concurrent calls are allowed if they are for different releases. Messages of Helm and the API server
-// that aren't errors are written to log.
+// NewHelm returns the Manager of a cluster. Concurrent calls must be for different releases. Helm and the API server write messages that aren't
+// errors to log.
 func NewHelm(c *kube.Cluster, log *slog.Logger) (Manager, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -34,7 +34,6 @@ func NewHelm(c *kube.Cluster, log *slog.Logger) (Manager, error) {
 	return &helm{conn}, nil
 }
 
-// Get implements Manager.
 func (h *helm) Get(ctx context.Context, namespace, name string) (*Release, error) {
 	found, err := h.list(ctx, namespace, "owner=helm,status!=superseded,name="+name)
 	if err != nil || len(found) == 0 {
@@ -43,14 +42,13 @@ func (h *helm) Get(ctx context.Context, namespace, name string) (*Release, error
 	return &found[0], nil
 }
 
-// List implements Manager.
 func (h *helm) List(ctx context.Context, namespace string) ([]Release, error) {
 	found, err := h.list(ctx, namespace, "owner=helm,status!=superseded")
 	return found, h.cluster.Explain(err)
 }
 
-// list returns the current releases. It doesn't request superseded revisions, which are most of the data, because the current revision is never
-// superseded.
+// list returns the current releases. list requests no superseded revisions, because most of the data is in superseded revisions and the current
+// revision is never superseded.
 func (h *helm) list(ctx context.Context, namespace, selector string) ([]Release, error) {
 	client, err := kubernetes.NewForConfig(kube.Protobuf(h.config))
 	if err != nil {
@@ -71,7 +69,7 @@ func (h *helm) list(ctx context.Context, namespace, selector string) ([]Release,
 	return out, nil
 }
 
-// Render implements Manager. The result contains the manifest, and after it the hooks, like the output of helm template.
+// Render implements Manager. The result contains the manifest followed by the hooks, like the output of helm template.
 func (h *helm) Render(ctx context.Context, r Request) (string, error) {
 	s, err := h.session(ctx, r.Namespace)
 	if err != nil {
@@ -85,7 +83,7 @@ func (h *helm) Render(ctx context.Context, r Request) (string, error) {
 	return out.text(), h.explain("render", r.Name, err)
 }
 
-// render renders the chart as Helm would send it. Templates may look up objects in the cluster.
+// render renders the manifest that Helm would send. Templates may look up objects in the cluster.
 func (s *session) render(r Request, o chartutil.ReleaseOptions) (rendering, error) {
 	c, err := prepareChart(r.Chart, r.Values)
 	if err != nil {
@@ -95,7 +93,6 @@ func (s *session) render(r Request, o chartutil.ReleaseOptions) (rendering, erro
 	return render(engine.New(s.bound), c, r.Values, o, s.caps)
 }
 
-// Rollback implements Manager.
 func (h *helm) Rollback(ctx context.Context, namespace, name string, revision int) error {
 	s, err := h.session(ctx, namespace)
 	if err == nil {
@@ -109,7 +106,6 @@ func (h *helm) Rollback(ctx context.Context, namespace, name string, revision in
 	return h.explain(fmt.Sprintf("go back to revision %d of", revision), name, err)
 }
 
-// Uninstall implements Manager.
 func (h *helm) Uninstall(ctx context.Context, namespace, name string) error {
 	s, err := h.session(ctx, namespace)
 	if err == nil {
@@ -132,11 +128,11 @@ func (s *session) uninstall(ctx context.Context, name string) error {
 	return err
 }
 
-// endTimeout is how long to wait for an action after its context has ended. The action usually ends at once, because its requests are interrupted.
-// Only an action that watches a hook continues.
+// endTimeout is how long to wait for an action after the context has ended. Most actions end immediately, because their requests are canceled. An
+// action that watches a hook continues.
 const endTimeout = 2 * time.Second
 
-// bounded runs an action of Helm until it finishes or ctx ends. Helm itself doesn't support contexts.
+// bounded runs an action of Helm until the action finishes or ctx ends. Helm itself doesn't support contexts.
 func bounded(ctx context.Context, run func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- run() }()
@@ -155,7 +151,7 @@ func bounded(ctx context.Context, run func() error) error {
 	}
 }
 
-// ended returns the error of ctx if ctx has ended, because that has caused err.
+// ended returns the error of ctx if ctx has ended, because the end of ctx caused err.
 func ended(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()

@@ -31,7 +31,7 @@ func TestASecondApplyChangesNothing(t *testing.T) {
 	assert.Equal(t, 2, changed.Revision)
 	assert.Equal(t, 1, changed.Previous)
 
-	// Values that were removed return to the chart's values, not to those of the last revision.
+	// Removed values return to the chart's values, not to the values of the last revision.
 	bare := w.apply(w.demo(nil))
 	assert.Equal(t, Upgraded, bare.Action)
 	d, err := w.client.AppsV1().Deployments(w.namespace).Get(t.Context(), "demo", metav1.GetOptions{})
@@ -84,7 +84,7 @@ func TestWhatWasDeletedOrChangedByHandIsRepaired(t *testing.T) {
 	assert.Equal(t, Repaired, w.apply(w.demo(nil)).Action)
 	assert.Equal(t, want, w.end())
 
-	// Changes by other programs are kept.
+	// Changes of other programs are kept.
 	_, err = w.client.AppsV1().Deployments(w.namespace).Patch(ctx, "demo", types.MergePatchType, []byte(`{"metadata":{"annotations":{"note":"x"}}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, Unchanged, w.apply(w.demo(nil)).Action)
@@ -237,7 +237,7 @@ delete ConfigMap NS/demo-extra
 	require.NoError(t, err)
 	assert.Equal(t, Plan{Action: Unchanged}, same)
 
-	// A Secret that was changed by hand is also masked.
+	// A manually changed Secret is also masked.
 	_, err = w.client.CoreV1().Secrets(w.namespace).Patch(t.Context(), "demo-credentials", types.MergePatchType, []byte(`{"stringData":{"password":"hunter4"}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	plan, err = w.manager.Plan(t.Context(), w.demo(map[string]any{"password": "hunter2", "extra": true}))
@@ -266,7 +266,7 @@ func TestForeignObjectsAreLeftAlone(t *testing.T) {
 	_, err = w.manager.Apply(ctx, w.demo(nil))
 	assert.ErrorContains(t, err, "already exists and belongs to release there/other")
 
-	// An object of the platform that has lost Helm's labels and annotations is adopted.
+	// An object of the platform without Helm's labels and annotations is adopted.
 	_, err = w.client.CoreV1().ConfigMaps(w.namespace).Patch(ctx, "demo", types.MergePatchType,
 		[]byte(`{"metadata":{"annotations":null,"labels":{"app.kubernetes.io/part-of":"paictl"}}}`), metav1.PatchOptions{})
 	require.NoError(t, err)

@@ -46,7 +46,7 @@ spec:
 	assert.Equal(t, Installed, w.apply(r).Action)
 	assert.Equal(t, Unchanged, w.apply(r).Action)
 
-	// A custom resource that was changed by hand is restored, too.
+	// A manually changed custom resource is also restored.
 	thing := w.thing(t)
 	require.NoError(t, unstructured.SetNestedField(thing.Object, int64(9), "spec", "size"))
 	_, err = w.things().Update(t.Context(), thing, metav1.UpdateOptions{})
@@ -55,11 +55,11 @@ spec:
 	size, _, _ := unstructured.NestedInt64(w.thing(t).Object, "spec", "size")
 	assert.Equal(t, int64(1), size)
 
-	// Definitions that were deleted together with all of their objects don't prevent an uninstall ...
+	// An uninstall succeeds even if the definitions and all of their objects were deleted.
 	for _, name := range []string{"things", "widgets"} {
 		w.dropDefinition(name + ".test.paictl.example")
 	}
-	// ... and don't prevent a repair.
+	// A repair succeeds even if the definitions and all of their objects were deleted.
 	w.manager = manager(t, w.cluster)
 	assert.Equal(t, Repaired, w.apply(r).Action)
 	w.thing(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// losses returns the versions and fields that objects would lose through a change of their definition. The API server drops fields that a definition
+// losses returns the versions and fields that objects would lose after a change of their definition. The API server drops fields that the definition
 // doesn't contain, even from existing objects.
 func losses(from, to *unstructured.Unstructured) []string {
 	next := map[string]map[string]any{}
@@ -52,7 +52,7 @@ func nameOf(version map[string]any) string {
 	return name
 }
 
-// few returns the first names, and the number of the others.
+// few returns the first names, and the number of the remaining names.
 func few(all []string) string {
 	const most = 5
 	if len(all) <= most {
@@ -70,9 +70,9 @@ func (v survey) refuseLosses(o object, lost []string) error {
 	return hint.Errorf(remedy, "%s would lose %s, with the content that objects have there", o, few(lost))
 }
 
-// keepsMore reports whether the cluster's definition is kept because it contains everything that the chart's definition contains, and more. Such a
-// definition comes from a later chart that was rolled back or stopped. If each definition contains something that the other doesn't, keepsMore
-// returns an error.
+// keepsMore reports whether the cluster's definition contains more than the chart's definition. In this case, the cluster's definition is kept.
+// The cluster's definition may come from a later chart that was rolled back or stopped. keepsMore returns an error if each definition contains parts that the other
+// doesn't contain.
 func (v survey) keepsMore(o object, live *unstructured.Unstructured) (bool, error) {
 	if v.downgrade {
 		return false, nil

@@ -66,7 +66,7 @@ func TestWhatObjectsLoseByAnotherDefinition(t *testing.T) {
 	assert.Equal(t, "a, b, c, d, e and 2 others", few(strings.Fields("a b c d e f g")))
 }
 
-// colored returns a definition whose version v1 also has the field color.
+// colored returns a definition with the additional field color in version v1.
 func colored(group string) string {
 	return strings.Replace(gears(group, "v1"), "size: {type: integer}", "size: {type: integer}, color: {type: string}", 1)
 }
@@ -116,7 +116,7 @@ func TestAnUpgradeTakesNothingFromADefinitionUnlessItIsTold(t *testing.T) {
 	}
 }
 
-// After a rollback, the cluster has the later definition, but the release has the earlier chart.
+// After a rollback, the cluster contains the later definition, and the release contains the earlier chart.
 func TestAStartLeavesALaterDefinition(t *testing.T) {
 	w := newWorld(t)
 	const group = "later.test.paictl.example"
@@ -147,7 +147,7 @@ func TestAStartLeavesALaterDefinition(t *testing.T) {
 	require.ErrorContains(t, err, "no longer has version v2, in which the cluster stores objects")
 }
 
-// A service was stopped, its definition was kept, and then an earlier chart of the service is started.
+// A stopped service leaves a definition, and an earlier chart of the service is started.
 func TestAnInstallLeavesALaterDefinition(t *testing.T) {
 	w := newWorld(t)
 	const group = "stays.test.paictl.example"

@@ -24,7 +24,6 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
-// load returns a chart with the given files.
 func load(t testing.TB, files map[string]string) *chart.Chart {
 	t.Helper()
 	var buffered []*loader.BufferedFile
@@ -39,7 +38,7 @@ func load(t testing.TB, files map[string]string) *chart.Chart {
 	return c
 }
 
-// demoFiles returns the files of a chart with an object of each sort that matters here.
+// demoFiles returns the files of a chart with an object of each relevant kind.
 func demoFiles() map[string]string {
 	return map[string]string{
 		"values.yaml": "greeting: hello\nreplicas: 1\nextra: false\nmemory: 64Mi\n",
@@ -102,7 +101,7 @@ type world struct {
 	namespace string
 }
 
-// newWorld creates a separate namespace for the test on a real API server.
+// newWorld creates a separate namespace on a real API server.
 func newWorld(t *testing.T) world {
 	t.Helper()
 	c := kubetest.Start(t)
@@ -122,7 +121,6 @@ func manager(t testing.TB, c *kube.Cluster) Manager {
 	return m
 }
 
-// demo returns a request for the demo chart with the given values.
 func (w world) demo(values map[string]any) Request {
 	return Request{Name: "demo", Namespace: w.namespace, Chart: load(w.T, demoFiles()), Values: values}
 }
@@ -134,7 +132,7 @@ func (w world) apply(r Request) Outcome {
 	return out
 }
 
-// end returns the objects of the namespace in a form that tests can compare.
+// end returns the objects of the namespace in a comparable form.
 func (w world) end() map[string]any {
 	w.Helper()
 	out := map[string]any{}
@@ -174,8 +172,8 @@ func (w world) end() map[string]any {
 	return out
 }
 
-// breaking returns a connection to a cluster whose requests fail after the k-th mutating request, as if the program had been killed at that point.
-// It also returns a function that returns the number of mutating requests.
+// breaking returns a connection whose requests fail after the k-th mutating request, like those of a killed program. breaking also returns a function
+// that counts the mutating requests.
 func breaking(c *kube.Cluster, k int32) (*kube.Cluster, func() int32) {
 	var count atomic.Int32
 	config := rest.CopyConfig(c.Config)

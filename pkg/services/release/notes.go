@@ -18,13 +18,13 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// Labels of the record of a revision. Helm keeps these labels, and restores them when it rolls back to the revision.
+// These are labels of a revision's record. Helm keeps these labels, and restores them in a rollback to the revision.
 const (
-	// labelBy holds the version of paictl that wrote the revision, in the form of version.Tag.
+	// labelBy holds the version of paictl that created the revision, in the form of version.Tag.
 	labelBy = "paictl.openpai.org/version"
-	// labelFrom holds the number of the revision before an upgrade. It is removed as soon as a run has observed that the upgraded revision is ready.
+	// labelFrom holds the number of the revision before an upgrade. The label is removed when a run has observed that the upgraded revision is ready.
 	labelFrom = "paictl.openpai.org/upgraded-from"
-	// dropped is the value with which Helm removes a label of the previous revision.
+	// dropped is a label value. Helm removes a label of the previous revision if the new value is dropped.
 	dropped = "null"
 )
 
@@ -62,7 +62,7 @@ func ownLabels(all map[string]string) map[string]string {
 	return out
 }
 
-// Settle implements Manager. It only changes labels of the record.
+// Settle implements Manager. Settle only changes labels of the record.
 func (h *helm) Settle(ctx context.Context, namespace, name string) error {
 	return h.explain("note the state of", name, h.settle(ctx, namespace, name))
 }
@@ -93,7 +93,7 @@ func (h *helm) settle(ctx context.Context, namespace, name string) error {
 	return err
 }
 
-// Outdated implements Manager. It sends one request for each namespace.
+// Outdated implements Manager. Outdated sends one request for each namespace.
 func (h *helm) Outdated(ctx context.Context, requests []Request) ([]Release, error) {
 	client, err := kubernetes.NewForConfig(kube.Protobuf(h.config))
 	if err != nil {
@@ -131,7 +131,7 @@ func byRelease(records []record) map[string]history {
 	return out
 }
 
-// outdated returns the release if its chart differs from the requested chart, and otherwise nil.
+// outdated returns the release if its chart differs from the requested chart. Otherwise outdated returns nil.
 func outdated(h history, r Request) (*Release, error) {
 	p, err := h.judge()
 	if err != nil || p.base == nil || p.leaving {

@@ -19,7 +19,7 @@ import (
 // id identifies an object independently of its API version.
 type id struct{ group, kind, namespace, name string }
 
-// String returns the object as messages show it, such as "deployment pai-system/grafana".
+// String returns the object for messages, such as "deployment pai-system/grafana".
 func (i id) String() string {
 	kind := strings.ToLower(i.kind)
 	if i.namespace == "" {
@@ -28,10 +28,10 @@ func (i id) String() string {
 	return kind + " " + i.namespace + "/" + i.name
 }
 
-// title returns the object as lists show it, such as "Deployment pai-system/grafana".
+// title returns the object for lists, such as "Deployment pai-system/grafana".
 func (i id) title() string { return i.kind + strings.TrimPrefix(i.String(), strings.ToLower(i.kind)) }
 
-// object is one object of a manifest. mapping is nil if the API doesn't serve its kind yet.
+// object is an object of a manifest. mapping is nil if the API doesn't serve the object's kind yet.
 type object struct {
 	id
 	*unstructured.Unstructured
@@ -49,7 +49,7 @@ func (m manifest) byID() map[id]object {
 	return out
 }
 
-// parseObjects parses the documents of a manifest. It splits lists into their items.
+// parseObjects parses the documents of a manifest. parseObjects splits each list into its items.
 func parseObjects(text string) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
@@ -86,7 +86,7 @@ func parseObjects(text string) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// source returns the template from which a document was rendered, such as "prometheus/templates/config.yaml".
+// source returns the path of the template of a document, such as "prometheus/templates/config.yaml".
 func source(doc []byte) string {
 	for line := range bytes.Lines(doc) {
 		if s, ok := strings.CutPrefix(string(line), "# Source: "); ok {
@@ -96,7 +96,7 @@ func source(doc []byte) string {
 	return "the chart"
 }
 
-// integers converts whole numbers to int64, as the API's decoder does, because unstructured objects accept no other type.
+// integers converts whole numbers to int64, like the API's decoder. Unstructured objects accept no other integer type.
 func integers(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -115,8 +115,9 @@ func integers(v any) any {
 	return v
 }
 
-// mapObjects parses a manifest and finds the API resource of each object. If an object has no namespace, it gets the release's namespace. If the API
-// doesn't serve a kind, its object has no mapping if may returns true for the kind; otherwise mapObjects returns an error.
+// mapObjects parses a manifest and finds the API resource of each object. Objects without a namespace receive the release's namespace. If the API
+// doesn't serve the kind of an object and may returns true for the kind, the object has no mapping. If may returns false, mapObjects returns an
+// error.
 func (s *session) mapObjects(text string, may func(schema.GroupKind) bool) (manifest, error) {
 	parsed, err := parseObjects(text)
 	if err != nil {
@@ -133,21 +134,21 @@ func (s *session) mapObjects(text string, may func(schema.GroupKind) bool) (mani
 	return out, nil
 }
 
-// mustBeServed returns false. Passed to mapObjects, it means that all kinds of the manifest must exist.
+// mustBeServed returns false, so that mapObjects requires all kinds of the manifest to exist.
 func mustBeServed(schema.GroupKind) bool { return false }
 
 func (s *session) mapObject(u *unstructured.Unstructured, may func(schema.GroupKind) bool) (object, error) {
 	gvk := u.GroupVersionKind()
 	mapping, err := s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) && !may(gvk.GroupKind()) {
-		// Another release may have added the kind since the API's discovery was read.
+		// Another release may have added the kind after the API's discovery was read.
 		s.mapper.Reset()
 		mapping, err = s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	}
 	switch {
 	case meta.IsNoMatchError(err) && may(gvk.GroupKind()):
 		mapping = nil
-		// Another version of the kind shows whether the kind has namespaces.
+		// Another version of the kind shows whether the kind is namespaced.
 		if now, err := s.mapper.RESTMapping(gvk.GroupKind()); err == nil && now.Scope.Name() == meta.RESTScopeNameNamespace && u.GetNamespace() == "" {
 			u.SetNamespace(s.namespace)
 		}
@@ -191,7 +192,7 @@ func definedBy(c *helmchart.Chart, texts ...string) map[schema.GroupKind]bool {
 	return out
 }
 
-// definedKind returns the kind that a definition describes.
+// definedKind returns the kind that a definition defines.
 func definedKind(u *unstructured.Unstructured) schema.GroupKind {
 	group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")

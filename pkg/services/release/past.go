@@ -9,18 +9,17 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 )
 
-// past is the state of a release according to its records.
 type past struct {
-	// last is the newest record, or nil if there is no record.
+	// last is the newest record, or nil if no record exists.
 	last *helmrelease.Release
-	// base is the revision in the cluster. It is the deployed revision. If no record has the status deployed, it is the newest revision that was
-	// deployed before. It is nil if no revision was ever deployed.
+	// base is the deployed revision. If no record has the status deployed, base is the newest revision that was deployed before. base is nil if no
+	// revision was ever deployed.
 	base *helmrelease.Release
-	// cut means that the last run was killed or has failed.
+	// cut means that the last run failed or was killed.
 	cut bool
-	// leaving means that the last run was an uninstall that was killed.
+	// leaving means that the last run was an uninstall and was killed.
 	leaving bool
-	// proven is the revision before base if base is an upgrade that no run has observed to be ready. Otherwise it is 0.
+	// proven is the revision before base if base is an upgrade that hasn't been ready yet. Otherwise, proven is 0.
 	proven int
 }
 
@@ -34,8 +33,8 @@ func (s *session) past(ctx context.Context, name string) (past, error) {
 	return p, err
 }
 
-// proven returns the number of the revision before an upgrade that no run has observed to be ready. It returns 0 if there is no such revision, or
-// its record no longer exists.
+// proven returns the number of the revision before an upgrade that hasn't been ready yet. proven returns 0 if base isn't such an upgrade, or if the
+// record of the previous revision doesn't exist.
 func (h history) proven(base *helmrelease.Release) int {
 	if base == nil {
 		return 0
@@ -73,8 +72,8 @@ func (h history) judge() (past, error) {
 	return p, err
 }
 
-// deployed returns the revision in the cluster. If a run was killed after the old revision was marked superseded and before the new revision was
-// marked deployed, it returns the new revision.
+// deployed returns the revision in the cluster. A run may have been killed after it marked the old revision as superseded and before it marked the
+// new revision as deployed. In this case, deployed returns the new revision.
 func (h history) deployed(last *helmrelease.Release) (*helmrelease.Release, error) {
 	was := false
 	for _, r := range h {
@@ -99,7 +98,7 @@ func (p past) next() chartutil.ReleaseOptions {
 	return chartutil.ReleaseOptions{Revision: p.last.Version + 1, IsUpgrade: true}
 }
 
-// again returns the options with which the deployed revision was rendered.
+// again returns the options of the deployed revision's rendering.
 func (p past) again() chartutil.ReleaseOptions {
 	first := p.base.Version == 1
 	return chartutil.ReleaseOptions{Revision: p.base.Version, IsInstall: first, IsUpgrade: !first}
@@ -113,7 +112,7 @@ func (p past) previous() int {
 	return cmp.Or(p.proven, p.base.Version)
 }
 
-// attempt returns the revision that a killed or failed run has begun, or nil if there is no such revision or it is the base.
+// attempt returns the unfinished revision of a failed or killed run. attempt returns nil if no such revision exists or the revision is the base.
 func (p past) attempt() *helmrelease.Release {
 	if !p.cut || p.leaving || p.last == p.base {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// threeWay returns the patch from live to want, computed like in kubectl and Helm. The patch removes the parts of base that want doesn't contain,
-// and keeps additions by other programs. A nil patch means that there is no difference.
+// threeWay returns the patch from live to want, computed like in kubectl and Helm. The patch removes the parts of base that are missing in want, and
+// keeps additions of other programs. A nil patch means that the objects are equal.
 func threeWay(base, want, live *unstructured.Unstructured) ([]byte, types.PatchType, error) {
 	var raw [3][]byte
 	for i, u := range []*unstructured.Unstructured{base, want, live} {
@@ -42,8 +42,8 @@ func threeWay(base, want, live *unstructured.Unstructured) ([]byte, types.PatchT
 	return patch, kind, nil
 }
 
-// typedObject returns an empty object of the Go type that defines how the lists of a kind are merged. It returns false for custom resources and
-// their definitions, which have no such type.
+// typedObject returns an empty object of the Go type that defines how the lists of a kind are merged. typedObject returns false for custom resources
+// and custom resource definitions, because Go types exist only for built-in kinds.
 func typedObject(u *unstructured.Unstructured) (any, bool) {
 	if u.GetKind() == "CustomResourceDefinition" {
 		return nil, false

@@ -13,14 +13,14 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Actions of a Change.
+// These are the actions of a Change.
 const (
 	Create = "create"
 	Update = "update"
 	Delete = "delete"
 )
 
-// diffContext is the number of lines that a diff shows around a change.
+// diffContext is the number of unchanged lines around each change in a diff.
 const diffContext = 3
 
 // Plan implements Manager. Like Apply, it fails if the API rejects an object.
@@ -48,7 +48,8 @@ func (j *job) loses() []string {
 	return out
 }
 
-// changes compares the desired manifest with the last manifest that was sent. Objects that are equal in both are compared with the cluster.
+// changes compares the desired manifest with the last sent manifest. If an object is equal in both manifests, changes compares the object with the
+// cluster.
 func (j *job) changes() ([]Change, error) {
 	out, err := j.changesOfKinds()
 	if err != nil {
@@ -77,8 +78,8 @@ func (j *job) changes() ([]Change, error) {
 	return out, nil
 }
 
-// changesOfKinds returns the changes of definitions in the chart's folder crds. For an upgrade it returns all changes, and otherwise only
-// definitions that are missing.
+// changesOfKinds returns the changes of the definitions in the chart's folder crds. Without an upgrade, changesOfKinds returns only missing
+// definitions.
 func (j *job) changesOfKinds() ([]Change, error) {
 	var out []Change
 	for _, d := range j.kinds {
@@ -155,14 +156,14 @@ func diffObjects(i id, before, after *unstructured.Unstructured) (string, error)
 	})
 }
 
-// lines splits a text that ends with a line break. Each line keeps its line break.
+// lines splits a text into lines. Each line keeps its line break.
 func lines(text string) []string {
 	all := strings.SplitAfter(text, "\n")
 	return all[:len(all)-1]
 }
 
-// masked returns a Secret with masked values, and any other object unchanged. It marks values that differ from the values of other, so that a diff
-// shows the change, but not the content.
+// masked returns a Secret with masked values, or any other object unchanged. masked marks values that differ from the values of other, so that a diff
+// shows the change without the content.
 func masked(u, other *unstructured.Unstructured) *unstructured.Unstructured {
 	if u == nil || u.GetKind() != "Secret" {
 		return u

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// node is a part of a schema with the data that the API server's rules for pruning need. See prune and skipPrune in
+// node is a part of a schema, with the data for the API server's pruning rules. See prune and skipPrune in
 // k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning.
 type node struct {
 	schema map[string]any // nil: without a schema
@@ -17,7 +17,7 @@ type node struct {
 	root   bool
 }
 
-// all reports whether all fields below the node are kept.
+// all reports whether the API server keeps all fields below the node.
 func (n node) all() bool { return n.schema == nil && n.keeps }
 
 func (n node) typ() string { return textAt(n.schema, "type") }
@@ -48,14 +48,14 @@ func (n node) properties() map[string]any {
 	return p
 }
 
-// metadata reports whether a field exists in each object, even without a schema.
+// metadata reports whether a field exists in each object, regardless of the schema.
 func (n node) metadata(field string) bool {
 	return (n.root || isSet(n.schema, "x-kubernetes-embedded-resource")) && slices.Contains(metadataFields, field)
 }
 
 var metadataFields = []string{"apiVersion", "kind", "metadata"}
 
-// field returns the node of a field. there is false if the field is pruned.
+// field returns the node of a field. The result there is false if the API server prunes the field.
 func (n node) field(name string) (below node, there bool) {
 	if n.metadata(name) {
 		return node{keeps: true}, true
@@ -66,7 +66,8 @@ func (n node) field(name string) (below node, there bool) {
 	return n.unnamed()
 }
 
-// unnamed returns the node of fields that the schema doesn't name. If additionalProperties is true, the fields below them are pruned.
+// unnamed returns the node of fields whose names aren't in the schema. If additionalProperties is true, the API server prunes the fields below such a
+// field.
 func (n node) unnamed() (below node, there bool) {
 	if more, ok := n.schema["additionalProperties"]; ok {
 		s, _ := more.(map[string]any)
@@ -75,7 +76,7 @@ func (n node) unnamed() (below node, there bool) {
 	return node{keeps: true}, n.keeps
 }
 
-// items returns the node of a list's items. If the list keeps unknown fields, its items also keep unknown fields.
+// items returns the node of a list's items. If the list keeps unknown fields, the items also keep unknown fields.
 func (n node) items() node {
 	s, _ := n.schema["items"].(map[string]any)
 	below := at(s)
@@ -83,7 +84,7 @@ func (n node) items() node {
 	return below
 }
 
-// lostFields returns the outermost fields below a path that the schema from keeps, and the schema to prunes.
+// lostFields returns the outermost fields below a path that the schema from keeps and the schema to prunes.
 func lostFields(from, to node, path string) []string {
 	if to.all() || from.schema == nil && !from.keeps {
 		return nil

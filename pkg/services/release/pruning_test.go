@@ -13,13 +13,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// shapes generates random schemas, and an object with all fields that any of these schemas may keep. A path has the same type in all schemas.
+// shapes generates random schemas, and an object with all fields that these schemas may keep. Each path has the same type in all schemas.
 type shapes struct {
 	*rand.Rand
 	seed uint64
 }
 
-// deep is the number of levels in a schema. The object has one more level.
+// deep is the number of levels in a schema. The object has one additional level.
 const deep = 3
 
 func (s shapes) typeAt(path string) string {
@@ -34,8 +34,7 @@ func (s shapes) typeAt(path string) string {
 	return "object"
 }
 
-// schema returns a schema in two forms: as a definition contains it, and as the API server uses it to prune objects. Its fields have the names a, b
-// and metadata.
+// schema returns a schema in two forms: as in a definition, and as in the API server's pruning code. The fields are a, b and metadata.
 func (s shapes) schema(path string, depth int) (map[string]any, structuralschema.Structural) {
 	typ := s.typeAt(path)
 	out, parsed := map[string]any{"type": typ}, structuralschema.Structural{}
@@ -74,7 +73,7 @@ func (s shapes) schema(path string, depth int) (map[string]any, structuralschema
 	return out, parsed
 }
 
-// full returns an object with all fields. The fields of one object have the same type, as in a map.
+// full returns an object with all fields. All fields of an object have the same type, as in a map.
 func (s shapes) full(path string, depth int) any {
 	switch typ := s.typeAt(path); {
 	case depth == 0:

@@ -19,14 +19,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// recordMax is the maximum unpacked size of a record, in bytes. A record has at most 1 MiB, and a chart with its values and manifest usually has a
-// few hundred KiB.
+// recordMax is the maximum unpacked size of a record, in bytes. A packed record has at most 1 MiB. The unpacked chart, values and manifest usually
+// have a few hundred KiB.
 const recordMax = 64 << 20
 
-// historyMax is the maximum number of revisions of a release that the cluster keeps.
+// historyMax is the maximum number of stored revisions of a release.
 const historyMax = 10
 
-// record is the record of one revision as Helm's secrets driver stores it. Its labels show whether it must be decoded.
+// record is the record of a revision in the format of Helm's secrets driver. The labels show whether the record must be decoded.
 type record struct {
 	namespace, name string
 	revision        int
@@ -73,8 +73,8 @@ func readHistory(ctx context.Context, c kubernetes.Interface, namespace, name st
 	return h, nil
 }
 
-// newest returns the current revision of each release, sorted by namespace and name. It omits uninstalled releases, whose records helm uninstall
-// --keep-history keeps.
+// newest returns the current revision of each release, sorted by namespace and name. newest omits uninstalled releases, whose records exist after
+// "helm uninstall --keep-history".
 func newest(records []record) []record {
 	slices.SortFunc(records, func(a, b record) int {
 		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name), b.revision-a.revision)
@@ -83,7 +83,7 @@ func newest(records []record) []record {
 	return slices.DeleteFunc(records, func(r record) bool { return r.status == helmrelease.StatusUninstalled })
 }
 
-// decode decodes the record into v, which is a Helm release or a struct with some of its fields.
+// decode decodes the record into v. v is a Helm release or a struct with a part of its fields.
 func (r record) decode(v any) error {
 	if err := decodeRecord(r.data, v); err != nil {
 		return fmt.Errorf("read revision %d of release %s/%s: %w", r.revision, r.namespace, r.name, err)
@@ -91,8 +91,7 @@ func (r record) decode(v any) error {
 	return nil
 }
 
-// decodeRecord decodes the format of Helm's records, which is JSON, compressed with gzip and encoded in base64. Early versions of Helm 3 didn't use
-// gzip.
+// decodeRecord decodes the format of Helm's records, which is base64 of gzip of JSON. Early versions of Helm 3 didn't use gzip.
 func decodeRecord(data []byte, v any) error {
 	raw := make([]byte, base64.StdEncoding.DecodedLen(len(data)))
 	n, err := base64.StdEncoding.Decode(raw, data)
@@ -115,7 +114,7 @@ func decodeRecord(data []byte, v any) error {
 	return json.Unmarshal(raw, v)
 }
 
-// release decodes the fields of a Release from the record. It skips the chart's files.
+// release decodes the fields of a Release from the record. release skips the chart's files.
 func (r record) release() (Release, error) {
 	var v struct {
 		Info struct {
@@ -140,7 +139,6 @@ func (r record) release() (Release, error) {
 	}, nil
 }
 
-// full decodes the whole record.
 func (r record) full() (*helmrelease.Release, error) {
 	var v helmrelease.Release
 	if err := r.decode(&v); err != nil {

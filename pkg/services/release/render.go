@@ -14,13 +14,12 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// rendering is the result of rendering a chart.
 type rendering struct {
 	manifest string
 	hooks    []*helmrelease.Hook
 }
 
-// render renders a chart as Helm does before an install, with the same order and the same text.
+// render renders a chart like Helm does before an install. The order and the text are equal to Helm's.
 func render(e engine.Engine, c *chart.Chart, values map[string]any, o chartutil.ReleaseOptions, caps *chartutil.Capabilities) (rendering, error) {
 	if v := c.Metadata.KubeVersion; v != "" && !chartutil.IsCompatibleRange(v, caps.KubeVersion.String()) {
 		return rendering{}, hint.Errorf("choose a version of the chart that fits the cluster, in services-configuration.yaml",
@@ -53,7 +52,7 @@ func render(e engine.Engine, c *chart.Chart, values map[string]any, o chartutil.
 // refusedByTemplate matches errors of the template functions "fail" and "required".
 var refusedByTemplate = regexp.MustCompile(`execution error at \(([^)]*)\): `)
 
-// templateError returns the message that the chart's author wrote, without the position in the template.
+// templateError returns the message of the chart's author, without the position in the template.
 func templateError(name string, err error) error {
 	text := err.Error()
 	if at := refusedByTemplate.FindStringIndex(text); at != nil {
@@ -62,7 +61,6 @@ func templateError(name string, err error) error {
 	return fmt.Errorf("templates of %s: %w", name, err)
 }
 
-// text returns the manifest followed by the hooks.
 func (r rendering) text() string {
 	var b strings.Builder
 	b.WriteString(r.manifest)
@@ -76,8 +74,8 @@ func releaseOptions(r Request, revision int, upgrade bool) chartutil.ReleaseOpti
 	return chartutil.ReleaseOptions{Name: r.Name, Namespace: r.Namespace, Revision: revision, IsInstall: !upgrade, IsUpgrade: upgrade}
 }
 
-// RenderOffline returns the manifest followed by the hooks, as a first install would send them to a cluster with a Kubernetes version such as
-// "1.36.3". It sends no requests, so lookups in templates find no objects.
+// RenderOffline returns the manifest of a first install, followed by the hooks. kubeVersion is the version of Kubernetes, such as "1.36.3".
+// RenderOffline sends no requests, so lookups in templates return no objects.
 func RenderOffline(r Request, kubeVersion string) (string, error) {
 	version, err := chartutil.ParseKubeVersion(kubeVersion)
 	if err != nil {

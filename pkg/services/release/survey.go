@@ -21,45 +21,45 @@ import (
 const (
 	// surveyLimit is the maximum number of concurrent requests about objects.
 	surveyLimit = 16
-	// fieldManager is the field manager of dry runs. Only custom resource definitions are stored with this field manager.
+	// fieldManager is the field manager of dry runs and of custom resource definitions. No other objects are stored with this field manager.
 	fieldManager = "paictl"
-	// goneTimeout is the time limit for waiting until objects that an earlier stop deletes no longer exist. Pods have 30 seconds to end.
+	// goneTimeout is the time limit for the deletion of objects by an earlier stop. Pods may take 30 seconds to exit.
 	goneTimeout  = time.Minute
 	goneInterval = 250 * time.Millisecond
 )
 
-// finding is the current and the future state of one object of a release.
+// finding is the current and the desired state of an object of a release.
 type finding struct {
 	object
 	live  *unstructured.Unstructured // nil if it doesn't exist
 	after *unstructured.Unstructured // nil if sending it would change nothing
-	// left means that the cluster's definition contains more than the chart's definition, and isn't changed.
+	// left means that the cluster's definition contains more than the chart's definition and is kept.
 	left bool
 }
 
 func (f finding) missing() bool { return f.live == nil && f.mapping != nil }
 func (f finding) changed() bool { return f.live != nil && f.after != nil }
 
-// survey queries the API about each desired object: whether the object exists, how it would change, and whether the API accepts it. A server-side
-// dry run shows the changes and errors, so that a rejected manifest changes nothing. base is the last manifest that was sent. It is empty if no
-// manifest was sent yet.
+// survey compares the desired objects with the cluster: it reports for each object whether it exists, how it would change, and whether the API
+// accepts the change. survey uses server-side dry runs, so a rejected manifest changes no object. base is the last sent manifest. base is empty
+// before the first run.
 type survey struct {
 	*session
 	release string
 	base    map[id]object
-	// creates are the namespaces that the release itself creates.
+	// creates holds the namespaces that the release itself creates.
 	creates map[string]bool
-	// rehearsal means that the survey is for a plan. Such a survey doesn't wait, and the release's own namespace may be missing.
+	// rehearsal means that the survey is for a plan. The survey then doesn't wait, and accepts that the release's namespace is missing.
 	rehearsal bool
 	// upgrade and downgrade are the options of the request.
 	upgrade, downgrade bool
-	// changing holds the kinds whose definitions are about to change. Until then, their objects aren't checked.
+	// changing holds the kinds whose definitions are about to change. The survey doesn't check objects of these kinds.
 	changing map[schema.GroupKind]bool
-	// brings holds the kinds that the chart itself defines.
+	// brings holds the kinds that the chart defines.
 	brings map[schema.GroupKind]bool
 }
 
-// viewOf returns a survey of the cluster as it is before the job changes anything.
+// viewOf returns a survey of the cluster before the job's first change.
 func (j *job) viewOf(rehearsal bool) survey {
 	v := survey{session: j.session, release: j.request.Name, base: j.base.byID(), creates: map[string]bool{}, rehearsal: rehearsal,
 		upgrade: j.request.Upgrade, downgrade: j.request.Downgrade, changing: map[schema.GroupKind]bool{}, brings: j.brings}
@@ -74,7 +74,7 @@ func (j *job) viewOf(rehearsal bool) survey {
 	return v
 }
 
-// all checks all objects of a manifest, with many concurrent requests.
+// all checks all objects of a manifest concurrently.
 func (v survey) all(ctx context.Context, want manifest) ([]finding, error) {
 	out, errs := make([]finding, len(want)), make([]error, len(want))
 	var group errgroup.Group
@@ -93,8 +93,8 @@ func (v survey) all(ctx context.Context, want manifest) ([]finding, error) {
 	return out, oneLine(errs)
 }
 
-// unserved reports whether the API rejected an object because its kind was removed, and the chart defines this kind. The API still lists a kind for
-// a moment after its definition was removed, but doesn't accept its objects.
+// unserved reports whether the API rejected an object because the kind was removed and the chart defines the kind. The API lists a kind briefly after
+// its definition was removed, but rejects objects of the kind.
 func (v survey) unserved(o object, err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok || o.mapping == nil || !v.brings[o.GroupVersionKind().GroupKind()] {
@@ -128,7 +128,7 @@ func (v survey) look(ctx context.Context, o object) (finding, error) {
 		return f, err
 	}
 	if !known {
-		// Usually the object doesn't exist yet. Trying to create it then saves a request.
+		// The object usually doesn't exist. Trying to create the object saves a request.
 		err := v.tryCreate(ctx, o, target)
 		if !apierrors.IsAlreadyExists(err) {
 			return f, v.refusal(o, err)
@@ -156,7 +156,8 @@ func (v survey) look(ctx context.Context, o object) (finding, error) {
 	return f, v.refusal(o, err)
 }
 
-// get returns the live object, or nil. If the object is being deleted, get waits, because a new object with the same name would also be deleted.
+// get returns the live object, or nil. get waits while the object is being deleted, because the deletion would also affect a new object with the same
+// name.
 func (v survey) get(ctx context.Context, o object) (*unstructured.Unstructured, error) {
 	var live *unstructured.Unstructured
 	err := wait.PollUntilContextTimeout(ctx, goneInterval, goneTimeout, true, func(ctx context.Context) (bool, error) {
@@ -191,7 +192,7 @@ func (v survey) tryCreate(ctx context.Context, o object, target *unstructured.Un
 	return err
 }
 
-// tryPatch returns the object as it would be after the change, or nil if the object would not change.
+// tryPatch returns the changed object, or nil if the object wouldn't change.
 func (v survey) tryPatch(ctx context.Context, o object, target, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	base := target
 	if b, ok := v.base[o.id]; ok {
@@ -210,7 +211,7 @@ func (v survey) tryPatch(ctx context.Context, o object, target, live *unstructur
 	return after, nil
 }
 
-// sameObject reports whether two objects are equal, apart from fields that the server changes on each write.
+// sameObject reports whether two objects are equal. sameObject ignores fields that the server changes on each write.
 func sameObject(a, b *unstructured.Unstructured) bool {
 	return equality.Semantic.DeepEqual(withoutBookkeeping(a), withoutBookkeeping(b))
 }
@@ -225,7 +226,7 @@ func withoutBookkeeping(u *unstructured.Unstructured) map[string]any {
 	return c.Object
 }
 
-// Labels and annotations that mark the owner of an object.
+// These labels and annotations mark the owner of an object.
 const (
 	managedBy          = "app.kubernetes.io/managed-by"
 	partOf             = "app.kubernetes.io/part-of"
@@ -238,7 +239,7 @@ const (
 	resourcePolicyKeep = "keep"
 )
 
-// owned returns a copy of the object with the labels and annotations by which Helm marks the owner.
+// owned returns a copy of the object with Helm's labels and annotations for the owner.
 func (v survey) owned(u *unstructured.Unstructured) *unstructured.Unstructured {
 	out := u.DeepCopy()
 	labels := out.GetLabels()
@@ -256,8 +257,8 @@ func (v survey) owned(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return out
 }
 
-// adoptable returns an error unless the release may adopt an existing object. The object may already belong to the release (a kept volume, an
-// interrupted install), or it may belong to the platform and to no other release.
+// adoptable returns an error unless the release may adopt an existing object. The object may already belong to the release, such as a kept volume or
+// an object of an interrupted install. The object may also belong to the platform and to no other release.
 func (v survey) adoptable(o object, live *unstructured.Unstructured) error {
 	labels, annotations := live.GetLabels(), live.GetAnnotations()
 	name, namespace := annotations[ownerName], annotations[ownerNamespace]

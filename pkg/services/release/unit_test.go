@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// revision returns a record as Helm's secrets driver writes it.
+// revision returns a record in the format of Helm's secrets driver.
 func revision(t *testing.T, name string, n int, status helmrelease.Status) record {
 	t.Helper()
 	raw, err := json.Marshal(helmrelease.Release{

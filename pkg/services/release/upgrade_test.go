@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// gears returns a definition of the kind Gear in a separate group. Objects are stored in its last version. v2 has the field color.
+// gears returns a definition of the kind Gear in a separate group. Objects are stored in the last version. v2 contains the field color.
 func gears(group string, versions ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `apiVersion: apiextensions.k8s.io/v1
@@ -47,7 +47,6 @@ spec:
 	return b.String()
 }
 
-// gear returns an object of the kind Gear.
 func gear(group, version, name, spec string) string {
 	return fmt.Sprintf("apiVersion: %s/%s\nkind: Gear\nmetadata: {name: %s}\nspec: {%s}\n", group, version, name, spec)
 }
@@ -76,7 +75,7 @@ func (w world) definition(group string) *unstructured.Unstructured {
 	return u
 }
 
-// write creates an object as a user would, and returns the value of its field color that the API has stored.
+// write creates an object like a user. write returns the stored value of the field color.
 func (w world) write(group, version, name string) string {
 	w.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{
@@ -227,7 +226,7 @@ func TestDefinitionsDoNotGoBackWithARollback(t *testing.T) {
 	assert.Equal(t, Upgraded, w.apply(w.upgrade(second)).Action, "the next try")
 }
 
-// becomes sets the version of paictl for the rest of the test.
+// becomes sets the version of paictl until the test ends.
 func becomes(t *testing.T, v string) {
 	t.Helper()
 	was := version.Version
@@ -288,7 +287,7 @@ func TestAnUpgradeThatNoRunHasSeenReadyIsUnproven(t *testing.T) {
 	assert.Zero(t, out.Unproven)
 	assert.Equal(t, 3, out.Previous)
 
-	// A start isn't an upgrade, so Previous is the revision right before it.
+	// A start isn't an upgrade, so Previous is the revision directly before the new revision.
 	assert.Equal(t, 3, w.apply(w.demo(map[string]any{"greeting": "four"})).Previous)
 	assert.Zero(t, w.apply(w.demo(map[string]any{"greeting": "four"})).Unproven)
 }
@@ -363,7 +362,7 @@ func TestAnUpgradeThatWasKilledAtAnyRequestIsContinued(t *testing.T) {
 	}
 }
 
-// record creates a Secret that looks like the record of a revision.
+// record creates a Secret in the form of a revision's record.
 func (w world) record(name string, revision int, data []byte) {
 	w.Helper()
 	_, err := w.client.CoreV1().Secrets(w.namespace).Create(w.Context(), &corev1.Secret{

@@ -1,5 +1,4 @@
-// Package state defines the state of a service as paictl shows it, for programs that don't read releases themselves.
-// In: nothing. Out: types, and the texts for states.
+// Package state defines the state of a service for programs that don't read releases. In: nothing. Out: types, and the texts for states.
 package state
 
 import (
@@ -10,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/ready"
 )
 
-// States of a service. The function States explains them.
+// States of a service. The function States returns their meanings.
 const (
 	StateReady        = "ready"
 	StateStarting     = "starting"
@@ -22,7 +21,7 @@ const (
 	StateUnknown      = "unknown"
 )
 
-// States returns all states, each with its meaning.
+// States returns all states with their meanings.
 func States() [][2]string {
 	return [][2]string{
 		{StateReady, "it runs as it should"},
@@ -36,7 +35,7 @@ func States() [][2]string {
 	}
 }
 
-// Results of comparing the configuration of a running service with the cluster's copy.
+// These are the results of comparing a running service's configuration with the cluster's copy.
 const (
 	ConfigurationCurrent = "up to date"
 	ConfigurationChanged = "changed: restart needed"
@@ -55,17 +54,17 @@ type Status struct {
 	Chart         string    `json:"chart,omitempty"` // name and version
 	Updated       time.Time `json:"updated,omitzero"`
 	Configuration string    `json:"configuration,omitempty"`
-	// Paictl is the version of paictl that installed the revision, or "" if it wasn't recorded.
+	// Paictl is the version of paictl that installed the revision, or "" if the version is unknown.
 	Paictl   string          `json:"paictl,omitempty"`
 	Problems []ready.Problem `json:"problems,omitempty"`
-	// Hint is the command that starts the service, if it is stopped or not installed.
+	// Hint is the command that starts a stopped or missing service.
 	Hint string `json:"hint,omitempty"`
 }
 
 // Report holds the states of all services.
 type Report struct {
 	Items []Status `json:"items"`
-	// Notes explain which data in the items may be missing or wrong.
+	// Notes explain which data in Items may be missing or wrong.
 	Notes []Note `json:"notes,omitempty"`
 }
 
@@ -80,7 +79,7 @@ func (r *Report) Sort() {
 	slices.SortFunc(r.Items, func(a, b Status) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// Explained returns the services for callers that don't show notes. Each service in the state unknown has a problem that explains the reason.
+// Explained returns the services for callers that don't print notes. Each service in the state unknown contains a problem with the reason.
 func (r *Report) Explained() []Status {
 	if len(r.Notes) == 0 {
 		return r.Items

@@ -10,8 +10,8 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Options returns options for a client that knows the keys of the servers. The client doesn't use the agent, the configuration or the home of the
-// user who runs the test.
+// Options returns options for a client that trusts the host keys of the servers. The client ignores the agent, the configuration and the home of the
+// current user.
 func Options(t testing.TB, servers ...*Server) ssh.Options {
 	t.Helper()
 	home := t.TempDir()
@@ -30,7 +30,7 @@ func Options(t testing.TB, servers ...*Server) ssh.Options {
 	}
 }
 
-// Dialer returns a client for the servers, which is closed when the test ends.
+// Dialer returns a client for the servers. The client is closed when the test ends.
 func Dialer(t testing.TB, servers ...*Server) *ssh.Client {
 	t.Helper()
 	return NewClient(t, Options(t, servers...))

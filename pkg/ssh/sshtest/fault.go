@@ -2,15 +2,15 @@ package sshtest
 
 import "time"
 
-// When is the time at which the connection of a command is cut.
+// When is the time when the connection of a command is cut.
 type When int
 
-// The times at which the connection of a command can be cut.
+// These constants are the times when the connection of a command can be cut.
 const (
 	Never When = iota
 	// BeforeExec means that the command doesn't start.
 	BeforeExec
-	// MidTransfer means that half of the script has arrived. None of its commands may have run.
+	// MidTransfer means that half of the script has arrived. No command of the script has run.
 	MidTransfer
 	// MidRun means that the script has started or is about to start.
 	MidRun
@@ -18,9 +18,9 @@ const (
 	AfterExec
 )
 
-// Fault describes how a server misbehaves.
+// Fault describes the faults that a server simulates.
 type Fault struct {
-	// DropDials is how many connections are closed before a byte is sent, as by MaxStartups.
+	// DropDials is the number of connections that the server closes without a reply, like sshd with MaxStartups.
 	DropDials int
 	// HangBanner means that the server accepts connections but sends no banner.
 	HangBanner bool
@@ -28,17 +28,17 @@ type Fault struct {
 	RefuseAuth bool
 	// Silent means that the server doesn't reply to keepalives.
 	Silent bool
-	// Delay is a time that the server waits before each command.
+	// Delay is how long the server waits before each command.
 	Delay time.Duration
-	// Exec is the number of the command whose connection is cut, counted from 1 over all connections since SetFault. When is the time during that
-	// command.
+	// Exec is the number of the command whose connection is cut. The number starts at 1 and counts the commands of all connections since SetFault. When
+	// is the time during that command.
 	Exec int
 	When When
-	// Then is called after the cut. It may be nil.
+	// Then is called after the cut. Then may be nil.
 	Then func()
 }
 
-// SetFault replaces the server's fault and restarts the count of commands.
+// SetFault sets the server's fault and restarts the count of commands.
 func (s *Server) SetFault(f Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,7 +52,7 @@ func (s *Server) faultNow() Fault {
 	return s.fault
 }
 
-// nextExec counts a command, and returns the current fault and when to cut the command's connection.
+// nextExec counts a command, and returns the current fault and the time to cut the command's connection.
 func (s *Server) nextExec() (Fault, When) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +63,7 @@ func (s *Server) nextExec() (Fault, When) {
 	return s.fault, Never
 }
 
-// ExecCount returns the number of commands since SetFault or the start. The SFTP session of an upload counts as a command.
+// ExecCount returns the number of commands since SetFault or the start of the server. The SFTP session of an upload counts as a command.
 func (s *Server) ExecCount() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

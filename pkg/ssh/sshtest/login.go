@@ -7,7 +7,6 @@ import (
 	cssh "golang.org/x/crypto/ssh"
 )
 
-// errNo is the error of a rejected login.
 var errNo = errors.New("sshtest: permission denied")
 
 func (s *Server) serverConfig() *cssh.ServerConfig {

@@ -10,20 +10,19 @@ import (
 	"testing"
 )
 
-// Step describes an expected script and its result.
+// Step describes an expected script and the result of the script.
 type Step struct {
 	// Match is a regular expression that the script's body must match.
 	Match string
 	// Stdout, Stderr and Exit are the script's result.
 	Stdout, Stderr string
 	Exit           int
-	// Func, if set, is called with the script's body to produce the result instead.
+	// Func, if set, runs instead of the step's result, and returns the exit code. Func receives the script's body.
 	Func func(e *Exec, body string) int
-	// Times limits how often the step can be used; zero means no limit.
+	// Times limits how often the step can be used. Zero means no limit.
 	Times int
 }
 
-// scripted is a handler that returns the results of steps.
 type scripted struct {
 	t     testing.TB
 	mu    sync.Mutex
@@ -50,7 +49,6 @@ func Scripted(t testing.TB, steps ...Step) Handler {
 	return h
 }
 
-// Exec returns the result of the step for a script.
 func (h *scripted) Exec(_ context.Context, e *Exec) int {
 	if e.SFTP {
 		return h.refuse(e, "an SFTP session")

@@ -1,6 +1,5 @@
-// Package sshtest provides a machine for tests: an SSH server in the process of the test.
-// In: accounts, a handler for commands, and faults. Out: a Target to dial, and the received commands. The SSH protocol isn't simulated, so package
-// ssh can't distinguish the server from OpenSSH.
+// Package sshtest provides a machine for tests: an SSH server in the process of the test. In: accounts, a handler for commands, and faults. Out: a
+// Target to dial, and the received commands. The server uses the real SSH protocol.
 package sshtest
 
 import (
@@ -22,48 +21,47 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Config configures a server. The zero value accepts everyone as root and rejects every command.
+// Config configures a server. The zero value accepts every login as root and rejects every command.
 type Config struct {
 	// Name is the machine's name in Target. The default is the address.
 	Name string
-	// User is the only user who may log in. If it is empty, all users may, and Target contains root.
+	// User is the only user who may log in. If User is empty, all users may log in, and Target contains root.
 	User string
-	// Password and Keys are the accepted credentials. If both are empty, the server requires no credentials.
+	// Password and Keys are the accepted credentials. Without Password and Keys, the server requires no credentials.
 	Password string
 	Keys     []cssh.PublicKey
 	// KeyboardInteractive means that the server accepts Password only by the method keyboard-interactive.
 	KeyboardInteractive bool
-	// Expired means that the server requests a new password after Password, as PAM does.
+	// Expired means that the server accepts Password and then requests a new password, as PAM does.
 	Expired bool
-	// HostKeys are the keys of the server. If it is empty, an ed25519 key is created.
+	// HostKeys are the keys of the server. If HostKeys is empty, the server creates an ed25519 key.
 	HostKeys []cssh.Signer
-	// Sudo configures sudo for users other than root. If it is nil, they need no password.
+	// Sudo configures sudo for users other than root. If Sudo is nil, sudo requires no password.
 	Sudo *Sudo
-	// MaxSessions limits the number of open sessions per connection, as in sshd; zero means no limit.
+	// MaxSessions limits the number of open sessions per connection, as in sshd. Zero means no limit.
 	MaxSessions int
 	// NoForwarding means that the server can't be a jump host.
 	NoForwarding bool
-	// Handler runs the commands. If it is nil, the server rejects all commands and the test fails.
+	// Handler runs the commands. If Handler is nil, the server rejects all commands and the test fails.
 	Handler Handler
-	// Fault is the server's initial fault; see SetFault.
+	// Fault is the server's initial fault. SetFault changes the fault.
 	Fault Fault
 }
 
 // Sudo configures the behavior of a server's sudo.
 type Sudo struct {
-	// Password is the password that sudo requires; "" means NOPASSWD.
+	// Password is the password that sudo requires. The empty password means NOPASSWD.
 	Password string
 	// Deny, if set, is the message that sudo prints instead of running the command. sudo then exits with ExitCode, or with 1 if ExitCode is zero.
 	Deny     string
 	ExitCode int
-	// Shell, if set, is the message of a login shell that rejects all commands. The shell prints it to standard output before sudo runs.
+	// Shell, if set, is the message of a login shell that rejects all commands. The shell prints the message to standard output before sudo runs.
 	Shell string
 }
 
 // Handler runs the commands of sessions.
 type Handler interface {
-	// Exec runs a command and returns its exit code. It must return soon after ctx or Stdin has ended. The server itself emulates sudo before it
-	// calls Exec.
+	// Exec runs a command and returns the exit code. Exec must return soon after ctx or Stdin has ended. The server emulates sudo before it calls Exec.
 	Exec(ctx context.Context, e *Exec) int
 }
 
@@ -91,11 +89,11 @@ type Server struct {
 
 // Record describes a command that a server has received.
 type Record struct {
-	// Line is the command line, as other users could see it in a list of processes.
+	// Line is the command line. On a real host, other users can read it in the list of processes.
 	Line string
-	// Root means that the command runs as root, because of the login or by sudo.
+	// Root means that the command runs as root, because root logged in or because of sudo.
 	Root bool
-	// Body is the body of the script, if the command runs a script that has arrived completely.
+	// Body is the body of a script that has arrived completely, or "".
 	Body string
 	Held bool
 }
@@ -139,7 +137,7 @@ func NewKey(t testing.TB) cssh.Signer {
 // Addr returns the server's host:port.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
-// Target returns a Target for the server, with the password if the server has one.
+// Target returns a Target for the server. The Target contains the server's password, if any.
 func (s *Server) Target() ssh.Target {
 	t := ssh.Target{Name: s.c.Name, Address: s.host, Port: s.port, User: s.user(), Password: secret.String(s.c.Password)}
 	if s.c.Sudo != nil {
@@ -190,7 +188,7 @@ func (s *Server) Wait() {
 	}
 }
 
-// begin counts a session that starts. end removes it from the count.
+// begin adds a session to the count of open sessions. end removes the session.
 func (s *Server) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,7 +203,7 @@ func (s *Server) end() {
 	}
 }
 
-// Drop cuts all connections, as a failure of the network does.
+// Drop cuts all connections, as a network failure does.
 func (s *Server) Drop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,7 +212,7 @@ func (s *Server) Drop() {
 	}
 }
 
-// Close stops the server and waits until its commands have ended.
+// Close stops the server and waits until all commands have ended.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -274,7 +272,6 @@ func (s *Server) drop(nc net.Conn) {
 	_ = nc.Close()
 }
 
-// serve handles one connection.
 func (s *Server) serve(nc net.Conn) {
 	_ = nc.SetDeadline(time.Now().Add(2 * time.Minute))
 	sc, channels, requests, err := cssh.NewServerConn(nc, s.config)
@@ -296,7 +293,7 @@ func (s *Server) serve(nc net.Conn) {
 	}
 }
 
-// global replies to keepalives, unless the server's fault is Silent.
+// global replies to keepalives, except with the fault Silent.
 func (s *Server) global(requests <-chan *cssh.Request) {
 	for r := range requests {
 		if r.WantReply && !s.faultNow().Silent {

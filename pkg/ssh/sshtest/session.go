@@ -15,7 +15,6 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/internal/wire"
 )
 
-// link is a client's connection to a server.
 type link struct {
 	s    *Server
 	nc   net.Conn
@@ -25,7 +24,7 @@ type link struct {
 	sessions int
 }
 
-// Exec is a command to run, without sudo.
+// Exec is a command to run. The server has already handled sudo.
 type Exec struct {
 	Server *Server
 	// Line is the command line: "exec sh -s", or a command that starts an SFTP server.
@@ -40,8 +39,8 @@ type Exec struct {
 	record int // index of the server's record
 }
 
-// Script reads the program from Stdin, and returns the body of the script and whether the script is held. It returns an error if the transfer was
-// interrupted.
+// Script reads the program from Stdin and returns the body of the script. held reports whether ssh.Host.Hold sent the script. The error means that
+// the transfer was interrupted.
 func (e *Exec) Script() (body string, held bool, err error) {
 	in := bufio.NewReader(e.Stdin)
 	e.Stdin = in // with the bytes after the program
@@ -56,7 +55,6 @@ func (e *Exec) Script() (body string, held bool, err error) {
 	return body, held, err
 }
 
-// note adds the body of the script to the command's record.
 func (e *Exec) note(body string, held bool) {
 	e.Server.mu.Lock()
 	defer e.Server.mu.Unlock()
@@ -64,7 +62,7 @@ func (e *Exec) note(body string, held bool) {
 	r.Body, r.Held = body, held
 }
 
-// session accepts or rejects a session, and handles it in the background.
+// session accepts or rejects a session. An accepted session runs in the background.
 func (l *link) session(nch cssh.NewChannel) {
 	l.mu.Lock()
 	if l.s.c.MaxSessions > 0 && l.sessions >= l.s.c.MaxSessions {
@@ -110,7 +108,7 @@ func (l *link) requests(ch cssh.Channel, requests <-chan *cssh.Request) {
 	}
 }
 
-// command runs a command with the server's faults.
+// command runs a command and simulates the server's faults.
 func (l *link) command(ch cssh.Channel, r *cssh.Request, line string, requests <-chan *cssh.Request) {
 	fault, when := l.s.nextExec()
 	cut := sync.OnceFunc(func() {
@@ -157,7 +155,6 @@ func (l *link) command(ch cssh.Channel, r *cssh.Request, line string, requests <
 	_, _ = ch.SendRequest("exit-status", false, cssh.Marshal(struct{ Status uint32 }{uint32(code)}))
 }
 
-// exec parses and records a command.
 func (l *link) exec(ch cssh.Channel, kind, line string) (*Exec, error) {
 	e := &Exec{Server: l.s, Line: line, Root: l.root, Stdin: ch, Stdout: ch, Stderr: ch.Stderr()}
 	if kind == "subsystem" {
@@ -180,7 +177,7 @@ func (l *link) exec(ch cssh.Channel, kind, line string) (*Exec, error) {
 	return e, nil
 }
 
-// sudo emulates sudo if the command line uses it. ok reports whether the command may start; otherwise code is its exit code.
+// sudo emulates sudo if the command line contains sudo. ok reports whether the command may start. If ok is false, code is the exit code.
 func (l *link) sudo(e *Exec, line string) (code int, ok bool) {
 	c, err := wire.ParseCommand(line)
 	if err != nil || !c.Sudo {
@@ -223,7 +220,7 @@ func (l *link) sudo(e *Exec, line string) (code int, ok bool) {
 	return 0, true
 }
 
-// readLine reads a line without reading any byte after the newline, as sudo does.
+// readLine reads a line. Like sudo, it reads no byte after the newline.
 func readLine(r io.Reader) (string, error) {
 	var line []byte
 	b := make([]byte, 1)
@@ -246,11 +243,11 @@ func (s *Server) handler() Handler {
 	return Scripted(s.t)
 }
 
-// sftpCut is how many bytes of an SFTP session are transferred before the connection is cut.
+// sftpCut is the number of transferred bytes after which an SFTP session is cut.
 const sftpCut = 16 << 10
 
-// cutInput returns the input of a command, which ends when the fault requires it: in the middle of the script or right after the script. For an SFTP
-// session, it ends during the data or during the handshake.
+// cutInput returns the input of a command with the given fault. The input of a script ends in the middle of the script or right after the script. The
+// input of an SFTP session ends during the data or during the handshake.
 func cutInput(e *Exec, when When, cut func()) io.Reader {
 	if when != MidTransfer && when != MidRun {
 		return e.Stdin
@@ -277,7 +274,7 @@ func cutInput(e *Exec, when When, cut func()) io.Reader {
 	return pr
 }
 
-// forward forwards a connection to another host, so that the server can be a jump host.
+// forward forwards a connection to another host. This makes the server a jump host.
 func (s *Server) forward(nch cssh.NewChannel) {
 	var to struct {
 		Host       string

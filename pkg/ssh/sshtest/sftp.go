@@ -10,7 +10,7 @@ import (
 	"github.com/pkg/sftp"
 )
 
-// sftp serves files below Root. Paths outside of Root are errors, so that a mistake in a test can't affect the machine's own files.
+// sftp serves files below Root. sftp returns errors for other paths, so that a mistake in a test can't change the machine's own files.
 func (h Shell) sftp(e *Exec) int {
 	files := &files{h: h}
 	server := sftp.NewRequestServer(channel{e.Stdin, e.Stdout}, sftp.Handlers{FileGet: files, FilePut: files, FileCmd: files, FileList: files})
@@ -22,7 +22,7 @@ func (h Shell) sftp(e *Exec) int {
 	return 0
 }
 
-// channel combines the two directions of a session. Its Close does nothing, because the session closes both directions.
+// channel combines the two directions of a session. Close does nothing, because the session closes the directions.
 type channel struct {
 	io.Reader
 	io.Writer
@@ -30,10 +30,9 @@ type channel struct {
 
 func (channel) Close() error { return nil }
 
-// files implements those operations of a file system that uploads and backups use.
+// files implements the file operations that uploads and backups use.
 type files struct{ h Shell }
 
-// path returns the path in a request, or an error if the path isn't below the root.
 func (f *files) path(r *sftp.Request) (string, error) {
 	root := filepath.Clean(f.h.Root)
 	p := filepath.Clean(r.Filepath)
@@ -43,7 +42,6 @@ func (f *files) path(r *sftp.Request) (string, error) {
 	return p, nil
 }
 
-// Fileread opens a file for reading.
 func (f *files) Fileread(r *sftp.Request) (io.ReaderAt, error) {
 	p, err := f.path(r)
 	if err != nil {
@@ -52,7 +50,6 @@ func (f *files) Fileread(r *sftp.Request) (io.ReaderAt, error) {
 	return os.Open(p)
 }
 
-// Filewrite opens a file for writing.
 func (f *files) Filewrite(r *sftp.Request) (io.WriterAt, error) {
 	p, err := f.path(r)
 	if err != nil {
@@ -79,7 +76,7 @@ func (f *files) Filewrite(r *sftp.Request) (io.WriterAt, error) {
 	return &corrupting{File: file, change: f.h.Corrupt}, nil
 }
 
-// corrupting is a file that changes the bytes that are written to it.
+// corrupting is a file that changes the written bytes.
 type corrupting struct {
 	*os.File
 	change func(path string, offset int64, b []byte)
@@ -91,7 +88,7 @@ func (c *corrupting) WriteAt(b []byte, offset int64) (int, error) {
 	return c.File.WriteAt(b, offset)
 }
 
-// Filecmd changes the size or mode of a file, removes files, and creates and removes folders.
+// Filecmd handles requests that set the size or mode, remove files, and create and remove folders.
 func (f *files) Filecmd(r *sftp.Request) error {
 	p, err := f.path(r)
 	if err != nil {
@@ -116,7 +113,7 @@ func (f *files) Filecmd(r *sftp.Request) error {
 	return sftp.ErrSSHFxOpUnsupported
 }
 
-// PosixRename renames a file, and replaces an existing target.
+// PosixRename renames a file and overwrites an existing target.
 func (f *files) PosixRename(r *sftp.Request) error {
 	from, err := f.path(r)
 	if err != nil {
@@ -129,7 +126,6 @@ func (f *files) PosixRename(r *sftp.Request) error {
 	return os.Rename(from, to)
 }
 
-// Lstat returns the status of a file without following a symbolic link.
 func (f *files) Lstat(r *sftp.Request) (sftp.ListerAt, error) {
 	p, err := f.path(r)
 	if err != nil {
@@ -142,7 +138,6 @@ func (f *files) Lstat(r *sftp.Request) (sftp.ListerAt, error) {
 	return lister{stat}, nil
 }
 
-// Filelist returns the status of a file, or lists a folder.
 func (f *files) Filelist(r *sftp.Request) (sftp.ListerAt, error) {
 	p, err := f.path(r)
 	if err != nil {
@@ -170,7 +165,6 @@ func (f *files) Filelist(r *sftp.Request) (sftp.ListerAt, error) {
 
 type lister []os.FileInfo
 
-// ListAt returns the entries from offset.
 func (l lister) ListAt(to []os.FileInfo, offset int64) (int, error) {
 	if offset >= int64(len(l)) {
 		return 0, io.EOF

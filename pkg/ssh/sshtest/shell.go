@@ -15,23 +15,23 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/internal/wire"
 )
 
-// Shell is a handler that runs scripts with the real /bin/sh of this machine. It provides files over SFTP only below Root. Scripts that address files
-// as "${PAICTL_ROOT:-}/etc/…" only access files below Root.
+// Shell is a handler that runs scripts with the real /bin/sh of this machine. SFTP gives access only to files below Root. Scripts with paths such as
+// "${PAICTL_ROOT:-}/etc/…" access only files below Root.
 type Shell struct {
 	// Root is the root folder of the host's file system. The environment variable PAICTL_ROOT contains it.
 	Root string
-	// Path lists folders that come before the PATH of the test, for stubs of programs.
+	// Path lists folders with stubs of programs. These folders come before the PATH of the test.
 	Path []string
-	// Env lists further environment variables, as KEY=value.
+	// Env lists further environment variables in the form KEY=value.
 	Env []string
-	// Sh is the command of the shell that is used instead of /bin/sh, such as "busybox sh".
+	// Sh is the command of a shell that replaces /bin/sh, such as "busybox sh".
 	Sh string
-	// Corrupt, if set, changes the bytes that are written over SFTP, to simulate a bad network. It receives the path and the bytes at an offset.
+	// Corrupt, if set, changes the bytes that SFTP clients write, to simulate a bad network. Corrupt receives the path, the offset and the bytes.
 	Corrupt func(path string, offset int64, b []byte)
 }
 
-// Exec runs a command in its own process group, and returns when the process has ended. Like sshd, it closes the process's input when the connection
-// ends, and doesn't kill the process.
+// Exec runs a command in its own process group, and returns when the process has ended. When the connection ends, Exec closes the process's input but
+// doesn't kill the process, like sshd.
 func (h Shell) Exec(_ context.Context, e *Exec) int {
 	if e.SFTP {
 		return h.sftp(e)
@@ -61,14 +61,15 @@ func (h Shell) Exec(_ context.Context, e *Exec) int {
 	return exitCode(cmd.Wait())
 }
 
-// environment returns the environment of commands: the test's PATH after the folders in h.Path, HOME, PAICTL_ROOT, TMPDIR, and h.Env.
+// environment returns the environment of commands. environment contains PATH, HOME, PAICTL_ROOT, TMPDIR and h.Env. The folders in h.Path come first
+// in PATH.
 func (h Shell) environment() []string {
 	path := strings.Join(append(append([]string(nil), h.Path...), os.Getenv("PATH")), ":")
 	env := []string{"PATH=" + path, "HOME=" + h.Root, "PAICTL_ROOT=" + h.Root, "TMPDIR=" + os.TempDir()}
 	return append(env, h.Env...)
 }
 
-// exitCode returns the exit status that sshd would report. For a process that was killed by a signal, this is 128 plus the number of the signal.
+// exitCode returns the exit status that sshd would report. If a signal killed the process, the status is 128 plus the number of the signal.
 func exitCode(err error) int {
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
 		return 0
@@ -83,7 +84,7 @@ func exitCode(err error) int {
 	return ended.ExitCode()
 }
 
-// scriptNoter is a reader that records the body of the script as soon as the script is complete.
+// scriptNoter is a reader that records the body of a script when the script is complete.
 type scriptNoter struct {
 	e       *Exec
 	r       io.Reader

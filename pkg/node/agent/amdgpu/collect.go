@@ -1,7 +1,7 @@
-// Package amdgpu reads the descriptions and measurements of the machine's AMD GPUs from the files of the kernel's driver amdgpu.
-// In: /sys. Out: a report every few seconds.
+// Package amdgpu reads the descriptions and measurements of the machine's AMD GPUs from the files of the kernel's driver amdgpu. In: /sys. Out: a
+// report every few seconds.
 //
-// If a GPU hangs, reading a file of its driver may never return. So the agent runs this package as a separate program, pai-agent amdgpu.
+// If a GPU hangs, reading a file of the driver may block forever. Therefore the agent runs this package in a separate program, pai-agent amdgpu.
 package amdgpu
 
 import (
@@ -25,10 +25,10 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// Command is the first argument of pai-agent that makes it run this package.
+// Command is the first argument of pai-agent that runs this package.
 const Command = "amdgpu"
 
-// Run runs the program pai-agent amdgpu with its arguments. It writes reports as lines of JSON at an interval, until ctx ends.
+// Run runs the program pai-agent amdgpu with the given arguments. Run writes reports as lines of JSON at an interval, until ctx ends.
 func Run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("pai-agent "+Command, flag.ContinueOnError)
 	root := flags.String("root", "/", "folder where the machine's root is mounted")
@@ -41,12 +41,12 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	return c.Watch(ctx, *every, func(r *gpu.Report) error { return lines.Encode(r) })
 }
 
-// Collector reads the GPUs of one machine from the files of the driver.
+// Collector reads the GPUs of a machine from the files of the driver.
 type Collector struct {
 	// Root is the folder with the machine's files.
 	Root string
 	Now  func() time.Time
-	// counted holds the error counts of GPUs by bus, as read at countedAt.
+	// counted holds the error counts at the time countedAt, by the bus of the GPU.
 	counted   map[string]errorCounts
 	countedAt time.Time
 }
@@ -71,7 +71,7 @@ func (c *Collector) Watch(ctx context.Context, every time.Duration, send func(*g
 	return nil
 }
 
-// Report reads all GPUs of the driver. If the bus has lost a GPU, the report doesn't contain the GPU, or marks it as lost.
+// Report reads all GPUs of the driver. If a GPU was lost from the bus, the report marks the GPU as lost or doesn't contain it.
 func (c *Collector) Report() (*gpu.Report, error) {
 	folder := c.sys("bus/pci/drivers/amdgpu")
 	entries, err := os.ReadDir(folder)
@@ -118,8 +118,8 @@ func (c *Collector) sys(path string) string { return filepath.Join(c.Root, "sys"
 // isBus reports whether a name in a driver's folder is the address of a PCI device, such as 0000:c1:00.0.
 func isBus(name string) bool { return strings.Count(name, ":") == 2 && strings.Contains(name, ".") }
 
-// tellApart makes the UUIDs of GPUs unique, because the agent identifies GPUs by their UUIDs. A GPU whose UUID occurs twice gets a UUID made from its
-// bus.
+// tellApart makes the UUIDs of GPUs unique, because the agent identifies GPUs by their UUIDs. GPUs with the same UUID receive a UUID that is made
+// from the bus.
 func tellApart(gpus []gpu.GPU) {
 	seen := map[string]int{}
 	for _, g := range gpus {
@@ -134,17 +134,15 @@ func tellApart(gpus []gpu.GPU) {
 
 func busUUID(bus string) string { return "GPU-" + bus }
 
-// device is the path of a PCI device's folder.
 type device string
 
 func (d device) read(file string) string { return text(filepath.Join(string(d), file)) }
 
-// number reads a file that contains a number.
 func (d device) number(file string) (float64, bool) {
 	return parseNumber(d.read(file))
 }
 
-// parseNumber parses a number. ok is false if the number is negative, or if JSON can't represent it.
+// parseNumber parses a number. ok is false if the number is negative or can't be represented in JSON.
 func parseNumber(text string) (float64, bool) {
 	n, err := strconv.ParseFloat(text, 64)
 	return n, err == nil && n >= 0 && !math.IsInf(n, 0)
@@ -153,10 +151,9 @@ func parseNumber(text string) (float64, bool) {
 // id returns the PCI ID of the GPU's model, such as 74a1.
 func (d device) id() string { return strings.TrimPrefix(d.read("device"), "0x") }
 
-// describe returns the description of the GPU: its model, UUID, memory, device files and labels.
 func (d device) describe(bus string, index int32) gpu.GPU {
 	g := gpu.GPU{Index: index, Bus: bus, UUID: busUUID(bus), Model: layout.PCIModel("1002", d.id()), Lost: d.lost(), Facts: map[string]string{"device-id": d.id()}}
-	// ROCm prints the same ID. Virtual functions, and models before Vega 10, don't have such an ID.
+	// ROCm prints the same ID. Virtual functions and models before Vega 10 have no such ID.
 	if id := d.read("unique_id"); strings.Trim(id, "0") != "" {
 		g.UUID = "GPU-" + id
 	}
@@ -169,7 +166,7 @@ func (d device) describe(bus string, index int32) gpu.GPU {
 	if node, err := strconv.ParseInt(d.read("numa_node"), 10, 64); err == nil && node >= 0 {
 		g.NUMA = &node
 	}
-	// The render node comes first, because it names the GPU in metrics.
+	// The render node must be the first file, because its name identifies the GPU in metrics.
 	for _, kind := range []string{"renderD", "card"} {
 		for _, minor := range d.minors(kind) {
 			file := fmt.Sprintf("/dev/dri/%s%d", kind, minor)
@@ -179,8 +176,8 @@ func (d device) describe(bus string, index int32) gpu.GPU {
 	return g
 }
 
-// lost reports whether the bus returns only 1 bits, which means that the device has fallen off the bus. Other files of the device still contain the
-// last known values.
+// lost reports whether all bits that the bus returns are 1, which means that the device has fallen off the bus. Other files of the device still
+// contain the last known values.
 func (d device) lost() bool {
 	f, err := os.Open(filepath.Join(string(d), "config"))
 	if err != nil {
@@ -192,7 +189,7 @@ func (d device) lost() bool {
 	return err == nil && string(ids) == "\xff\xff\xff\xff"
 }
 
-// minors returns the minor numbers of the GPU's device files of a kind, card or renderD.
+// minors returns the minor numbers of the GPU's device files. kind is card or renderD.
 func (d device) minors(kind string) (out []int) {
 	entries, err := os.ReadDir(filepath.Join(string(d), "drm"))
 	if err != nil {
@@ -209,14 +206,14 @@ func (d device) minors(kind string) (out []int) {
 	return out
 }
 
-// judge sets the facts from the KFD, and the reason if containers can't use the GPU.
+// judge sets the facts from the KFD. If containers can't use the GPU, judge also sets the reason.
 func (d device) judge(g *gpu.GPU, nodes map[int]node, readable bool) {
 	render := d.minors("renderD")
 	if len(render) == 0 {
 		g.Unusable = "it has no device file /dev/dri/renderD*: see dmesg"
 		return
 	}
-	// An MI300 can be split into partitions. They have device files that this GPU's entry doesn't contain.
+	// An MI300 can be split into partitions. This GPU's entry doesn't contain the partitions' device files.
 	if split := d.read("current_compute_partition"); split != "" && split != "SPX" {
 		g.Unusable = "it is split into partitions (" + split + "), which can't be allocated; write SPX into its current_compute_partition"
 		return
@@ -233,8 +230,8 @@ func (d device) judge(g *gpu.GPU, nodes map[int]node, readable bool) {
 	}
 }
 
-// text returns the content of a file without its trailing newline. It returns "" for a file that can't be read, because some models don't have every
-// file, and because a read that a reset interrupts succeeds later.
+// text returns the content of a file without the trailing newline. text returns "" for an unreadable file. Some models don't have all files, and a
+// reset interrupts reads only temporarily.
 func text(file string) string {
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -157,7 +157,7 @@ func TestAGPUThatCantBeHandedOutSaysWhy(t *testing.T) {
 			require.NoError(t, os.RemoveAll(filepath.Join(tr.Root, "sys/class/kfd")))
 		}, "the driver doesn't offer it for computing (/sys/class/kfd): see dmesg"},
 		"hidden": {func(t *testing.T, tr *amdgputest.Tree) {
-			// A folder can't be read as a file, so it simulates a file without read permission.
+			// A folder can't be read as a file, so a folder simulates a file without read permission.
 			file := filepath.Join(tr.Root, "sys/class/kfd/kfd/topology/nodes/2/properties")
 			require.NoError(t, os.Remove(file))
 			require.NoError(t, os.Mkdir(file, 0o755))

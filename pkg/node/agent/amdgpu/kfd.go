@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// node maps the names of properties to their values, as the KFD (the compute part of the driver) reports them for a GPU.
+// node holds the properties of a GPU that the KFD reports, by name. The KFD is the compute part of the driver.
 type node map[string]uint64
 
-// kfdNodes returns the KFD's nodes of GPUs by the minor numbers of the GPUs' render nodes. readable reports whether all nodes could be read. The
-// kernel hides the nodes of GPUs whose device files a container may not open.
+// kfdNodes returns the KFD's nodes of GPUs, by the minor numbers of the GPUs' render nodes. readable reports whether all nodes were read. The kernel
+// hides a node if a container may not open the device files of the GPU.
 func (c *Collector) kfdNodes() (out map[int]node, readable bool) {
 	folder := c.sys("class/kfd/kfd/topology/nodes")
 	entries, err := os.ReadDir(folder)
@@ -52,7 +52,7 @@ func (c *Collector) kfdNodes() (out map[int]node, readable bool) {
 	return out, true
 }
 
-// facts returns the values for labels of the Node, with the names that AMD's node labeller uses.
+// facts returns the values for labels of the Node. The keys are the names in AMD's node labeller.
 func (n node) facts() map[string]string {
 	out := map[string]string{}
 	if simds := n["simd_count"]; simds > 0 {
@@ -67,9 +67,9 @@ func (n node) facts() map[string]string {
 	return out
 }
 
-// families returns the names of GPU families, because the driver reports the family only to a process that opens the device. The keys are values of
-// gfx_target_version. For example, gfx90a is 9, 0 and 10. The source is the kernel: amdgpu_discovery.c contains the family of each graphics IP
-// version, and amdgpu_drm.h contains the names.
+// families maps values of gfx_target_version to the names of GPU families. The table is necessary because the driver reports the family only to a
+// process that opens the device. For example, gfx90a is 9, 0 and 10. The kernel's file amdgpu_discovery.c contains the family of each graphics IP
+// version. The kernel's file amdgpu_drm.h contains the names of the families.
 func families() map[uint64]string {
 	return map[uint64]string{
 		90000: "AI", 90006: "AI", // Vega 10 and 20

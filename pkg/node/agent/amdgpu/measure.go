@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// measure reads the GPU's measurements. It omits measurements that the GPU doesn't support.
+// measure reads the GPU's measurements. measure leaves out measurements that the GPU doesn't support.
 func (d device) measure() map[string]float64 {
 	out := map[string]float64{}
 	set := func(name, file string, unit float64) bool {
@@ -31,13 +31,13 @@ func (d device) measure() map[string]float64 {
 		out[gpu.MemoryUsed], out[gpu.MemoryFree] = used/mib, (total-used)/mib
 	}
 	for _, monitor := range d.monitors() {
-		// MI300 has no sensor at its edge (temp1), and its hottest place is the junction (temp2).
+		// The hottest point of an MI300 is the junction (temp2). An MI300 has no edge sensor (temp1).
 		for _, file := range []string{"temp1_input", "temp2_input"} {
 			if set(gpu.Temperature, filepath.Join(monitor, file), 1e3) {
 				break
 			}
 		}
-		// Some models report an average, and others report the current value.
+		// Some models report an average, and other models report the current value.
 		for _, file := range []string{"power1_average", "power1_input"} {
 			if set(gpu.Power, filepath.Join(monitor, file), 1e6) {
 				break
@@ -55,7 +55,7 @@ func (d device) measure() map[string]float64 {
 	return out
 }
 
-// monitors returns the folders of the GPU's hardware monitors. A GPU usually has one.
+// monitors returns the folders of the GPU's hardware monitors. A GPU usually has one hardware monitor.
 func (d device) monitors() (out []string) {
 	found, err := filepath.Glob(filepath.Join(string(d), "hwmon", "hwmon*"))
 	if err != nil {
@@ -69,21 +69,21 @@ func (d device) monitors() (out []string) {
 	return out
 }
 
-// generation converts a speed such as "16.0 GT/s PCIe" to the PCIe generation. It returns 0 for an unknown speed.
+// generation converts a speed such as "16.0 GT/s PCIe" to the PCIe generation. generation returns 0 for an unknown speed.
 func generation(speed string) float64 {
 	gts, _, _ := strings.Cut(speed, " ")
 	return map[string]float64{"2.5": 1, "5.0": 2, "8.0": 3, "16.0": 4, "32.0": 5, "64.0": 6}[gts]
 }
 
-// countEvery is the time between two counts of errors. It isn't shorter because the driver reads the hardware for each count.
+// countEvery is the interval between readings of the error counts. The interval is long because the driver reads the hardware for each reading.
 const countEvery = 10 * time.Second
 
-// errorCounts maps the blocks of a GPU to their errors since the driver was loaded. The block umc is the memory.
+// errorCounts maps the blocks of a GPU to the errors since the driver was loaded. The block umc is the memory.
 type errorCounts map[string]blockErrors
 
 type blockErrors struct{ uncorrectable, corrected float64 }
 
-// countErrors reads the error counts of all blocks. If a block can't be read this time, it keeps the counts in before.
+// countErrors reads the error counts of all blocks. If a block can't be read, countErrors uses the counts in before.
 func (d device) countErrors(before errorCounts) errorCounts {
 	out := errorCounts{}
 	files, err := filepath.Glob(filepath.Join(string(d), "ras", "*"+errorSuffix))
@@ -103,8 +103,8 @@ func (d device) countErrors(before errorCounts) errorCounts {
 
 const errorSuffix = "_err_count"
 
-// parseErrors parses the lines "ue: 0" and "ce: 1". Newer drivers also write a line "de: 0" for deferred errors, which affect only a process that
-// reads the memory again. During a reset, the file contains a sentence instead.
+// parseErrors parses lines such as "ue: 0" and "ce: 1". Newer drivers add the line "de: 0" for deferred errors. A deferred error affects only a
+// process that reads the memory again. During a reset, the file contains a sentence instead of counts.
 func parseErrors(text string) (out blockErrors, ok bool) {
 	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
@@ -122,7 +122,6 @@ func parseErrors(text string) (out blockErrors, ok bool) {
 	return out, ok
 }
 
-// write adds the error counts to the measurements in values.
 func (e errorCounts) write(values map[string]float64) {
 	for block, n := range e {
 		if block == "umc" {

@@ -1,12 +1,12 @@
-// Package gpu describes the GPUs of a machine: their properties, measurements and errors. In: a program that reads the
-// GPUs, or a file that lists simulated GPUs. Out: a report every few seconds.
+// Package gpu describes the GPUs of a machine with their properties, measurements and errors. In: a program that reads the GPUs, or a file that lists
+// simulated GPUs. Out: a report every few seconds.
 package gpu
 
 import "time"
 
 // Report describes a machine's GPUs at one moment. The program that reads the GPUs writes each report as a line of JSON.
 type Report struct {
-	// Driver is the version of the driver, such as 550.54.15. CUDA is the newest version of CUDA that the driver supports, such as 12.4.
+	// Driver is the driver version, such as 550.54.15. CUDA is the newest CUDA version that the driver supports, such as 12.4.
 	Driver string `json:"driver,omitempty"`
 	CUDA   string `json:"cuda,omitempty"`
 	GPUs   []GPU  `json:"gpus"`
@@ -16,61 +16,62 @@ type Report struct {
 
 // GPU describes a GPU of a machine.
 type GPU struct {
-	// Index is the number of the GPU on the machine. NVML counts GPUs in the order of their buses.
+	// Index is the number of the GPU on the machine. NVML numbers GPUs in the order of their buses.
 	Index int32 `json:"index"`
 	// Bus is the PCI address of the GPU, such as 0000:07:00.0.
 	Bus string `json:"bus,omitempty"`
-	// UUID stays the same if the GPU is moved.
+	// UUID identifies the GPU. UUID stays the same if the GPU is moved.
 	UUID string `json:"uuid"`
 	// Model is the name of the GPU's model, such as NVIDIA-A100-SXM4-80GB.
 	Model string `json:"model"`
 	// Memory is the size of the GPU's memory in bytes.
 	Memory uint64 `json:"memory,omitempty"`
-	// NUMA is the nearest node of the machine's memory. It is nil if the machine has only one node.
+	// NUMA is the nearest NUMA node. NUMA is nil if the machine has only one NUMA node.
 	NUMA *int64 `json:"numa,omitempty"`
-	// Simulated means that the GPU doesn't exist. Machines without GPUs use simulated GPUs, whose device files do nothing.
+	// Simulated means that the GPU doesn't exist. Machines without GPUs use simulated GPUs with device files that have no function.
 	Simulated bool `json:"simulated,omitempty"`
 	// Files are the device files that a container needs to use the GPU.
 	Files []File `json:"files,omitempty"`
-	// Lost means that the GPU exists, but no longer responds.
+	// Lost means that the GPU no longer responds.
 	Lost bool `json:"lost,omitempty"`
-	// Unusable is the reason why containers can't get the GPU although it responds, or "" if containers can get it.
+	// Unusable is the reason why containers can't use a responding GPU. Unusable is "" if containers can use the GPU.
 	Unusable string `json:"unusable,omitempty"`
-	// Processes is the number of processes that use the GPU. It is nil if that number is unknown, or if the GPU's memory is in use without a process.
+	// Processes is the number of processes that use the GPU. Processes is nil if the number is unknown, or if the GPU's memory may be in use without a
+	// process.
 	Processes *int `json:"processes,omitempty"`
-	// MIG describes how the hardware splits the GPU into instances. It is nil if the GPU doesn't support this.
+	// MIG describes how the hardware splits the GPU into instances. MIG is nil if the GPU doesn't support instances.
 	MIG *MIG `json:"mig,omitempty"`
-	// Facts are more values for the vendor's labels on a Node. NVIDIA's facts have the names below, and AMD's facts have the names of AMD's node
+	// Facts are further values for the vendor's labels on a Node. NVIDIA's facts use the names below, and AMD's facts use the names of AMD's node
 	// labeller.
 	Facts map[string]string `json:"facts,omitempty"`
-	// Values are the measurements of the GPU, for both vendors with the names and units of NVIDIA's dcgm-exporter. Values that a model doesn't
+	// Values are the measurements of the GPU. All vendors use the names and units of NVIDIA's dcgm-exporter. Values that a model doesn't
 	// measure are missing.
 	Values map[string]float64 `json:"values,omitempty"`
 }
 
-// File is a device file that a container gets.
+// File is a device file in a container.
 type File struct {
-	// Host is the path of the file on the machine, and Container is its path in a container.
+	// Host is the path of the file on the machine. Container is the path of the file in a container.
 	Host      string `json:"host"`
 	Container string `json:"container"`
 }
 
-// Event is an error of a GPU, which the driver reports as soon as it occurs.
+// Event is an error of a GPU that the driver has reported.
 type Event struct {
-	// Bus is the bus of the GPU, or "" if the bus isn't known.
+	// Bus is the bus of the GPU, or "" if the bus is unknown.
 	Bus string    `json:"bus"`
 	At  time.Time `json:"at"`
-	// XID is NVIDIA's number for the error. 0 means that the GPU was reset, which cleared its errors.
+	// XID is NVIDIA's number of the error. 0 means that a reset of the GPU cleared the errors.
 	XID int `json:"xid,omitempty"`
 }
 
-// Names of facts about NVIDIA's GPUs.
+// These are the names of facts about NVIDIA's GPUs.
 const (
 	Compute    = "compute" // CUDA's compute capability, such as 8.0
 	MIGCapable = "mig"     // true or false: whether it can be split
 )
 
-// Names of facts about instances. They are suffixes of the labels that GPU feature discovery writes (nvidia.com/gpu.…).
+// These are the names of facts about instances. The names are suffixes of the labels that GPU feature discovery writes (nvidia.com/gpu.…).
 const (
 	Multiprocessors = "multiprocessors"
 	SlicesGI        = "slices.gi"
@@ -82,7 +83,7 @@ const (
 	EnginesOFA      = "engines.ofa"
 )
 
-// Names of measurements. The agent uses some of them to determine health, and only reports the others.
+// These are the names of measurements. The agent uses some of the measurements to determine the health of GPUs.
 const (
 	Temperature        = "DCGM_FI_DEV_GPU_TEMP"                    // °C
 	Power              = "DCGM_FI_DEV_POWER_USAGE"                 // W

@@ -15,25 +15,26 @@ import (
 	"time"
 )
 
-// Probe runs the program that reports a machine's GPUs: pai-nvml, or pai-agent amdgpu. The program is separate because it hangs if a GPU or its
-// driver hangs. Then not even SIGKILL stops it.
+// Probe runs the program that reports a machine's GPUs: pai-nvml, or pai-agent amdgpu. The program is a separate process because it hangs if a GPU or
+// the driver hangs. Even SIGKILL doesn't stop a process that hangs in the driver.
 type Probe struct {
 	Path string
 	Args []string
-	// Silence is the maximum time without output, after which the program is stopped.
+	// Silence is the maximum time without output. After this time, the program is stopped.
 	Silence time.Duration
-	// Pause is the time between the exit of the program and its next start.
+	// Pause is the time between the exit and the next start of the program.
 	Pause time.Duration
 
-	// gate is held while the program runs, and while a caller of Hold keeps the program from running.
+	// gate is locked while the program runs, and while a caller of Hold prevents the program from running.
 	gate sync.Mutex
 	mu   sync.Mutex
-	// end stops the running program for a caller of Hold. It is nil if the program isn't running.
+	// end stops the running program for a caller of Hold. end is nil if the program isn't running.
 	end  context.CancelFunc
 	held bool
 }
 
-// Hold stops the program, which has all GPUs open, and keeps it from running until the caller calls resume. Hold fails if the program doesn't stop.
+// Hold stops the program and prevents the program from running until the caller calls resume. Callers need this because the program opens all GPUs.
+// Hold fails if the program doesn't stop.
 func (p *Probe) Hold(ctx context.Context) (resume func(), err error) {
 	p.mu.Lock()
 	if p.held {
@@ -65,18 +66,17 @@ func (p *Probe) Hold(ctx context.Context) (resume func(), err error) {
 	}
 }
 
-// heldPause is a pause that is long enough for a caller of Hold to acquire the gate.
+// heldPause is a pause during which a caller of Hold can lock the gate.
 const heldPause = 10 * time.Millisecond
 
-// isHeld reports whether a caller of Hold waits until the program exits, or keeps it from running.
+// isHeld reports whether a caller of Hold waits for the exit of the program or prevents it from running.
 func (p *Probe) isHeld() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.held
 }
 
-// Once runs the program with additional arguments and returns its output. Only a caller of Hold may call it. The error is the last line of the
-// program's stderr.
+// Once runs the program with additional arguments and returns the output. Only a caller of Hold may call Once. The error is the last line of stderr.
 func (p *Probe) Once(ctx context.Context, args ...string) ([]byte, error) {
 	said := &lastLine{}
 	cmd := exec.CommandContext(ctx, p.Path, append(slices.Clone(p.Args), args...)...)
@@ -98,7 +98,7 @@ func (p *Probe) Once(ctx context.Context, args ...string) ([]byte, error) {
 		return a.out, a.err
 	case <-ctx.Done():
 	}
-	// SIGKILL doesn't stop a program that hangs within the driver, so don't wait until the program ends.
+	// SIGKILL doesn't stop a program that hangs in the driver, so don't wait for the program.
 	select {
 	case a := <-ended:
 		return a.out, cmp.Or(context.Cause(ctx), a.err)
@@ -107,10 +107,10 @@ func (p *Probe) Once(ctx context.Context, args ...string) ([]byte, error) {
 	}
 }
 
-// maxLine is the maximum size of a report. It is enough for 1,024 GPUs with all their measurements.
+// maxLine is the maximum size of a report. maxLine is sufficient for 1,024 GPUs with all measurements.
 const maxLine = 8 << 20
 
-// Watch runs the program until ctx ends. It calls see with each report. Each time the program exits, or writes no output for too long, Watch calls
+// Watch runs the program until ctx ends. Watch calls see with each report. When the program exits or writes no output for too long, Watch calls
 // failed with the reason.
 func (p *Probe) Watch(ctx context.Context, see func(*Report), failed func(error)) {
 	for ctx.Err() == nil {
@@ -130,8 +130,8 @@ func (p *Probe) Watch(ctx context.Context, see func(*Report), failed func(error)
 	}
 }
 
-// run runs the program once, and returns why it ended. If the program hangs, run waits until the program has exited, because a second program would
-// hang as well.
+// run runs the program once, and returns the reason why it ended. If the program hangs, run waits for the exit, because a second program would also
+// hang.
 func (p *Probe) run(ctx context.Context, see func(*Report), failed func(error)) error {
 	p.gate.Lock()
 	defer p.gate.Unlock()
@@ -195,7 +195,6 @@ type lastLine struct {
 
 const longestLine = 1000
 
-// Write implements io.Writer.
 func (l *lastLine) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -211,7 +210,7 @@ func (l *lastLine) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// text returns the last line without the name of the program at its beginning.
+// text returns the last line without the prefix with the program's name.
 func (l *lastLine) text() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

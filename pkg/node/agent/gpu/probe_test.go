@@ -16,7 +16,6 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// watched records the reports and failures of a program.
 type watched struct {
 	mu      sync.Mutex
 	reports int
@@ -29,7 +28,7 @@ func (w *watched) seen() (int, string) {
 	return w.reports, strings.Join(w.blind, "\n")
 }
 
-// watch runs a shell script instead of the program, and watches it.
+// watch runs a shell script instead of the program and records its reports.
 func watch(t *testing.T, script string, silence time.Duration) *watched {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "probe")

@@ -22,9 +22,9 @@ type Machine struct {
 	Count int    `json:"count"`
 	// Simulated means that the GPUs are simulated.
 	Simulated bool `json:"simulated,omitempty"`
-	// Parts is the number of jobs that share each GPU, or the number of instances of each GPU. 0 means 1.
+	// Parts is the number of jobs that share a GPU, or the number of instances of a GPU. 0 means 1.
 	Parts int `json:"parts,omitempty"`
-	// MIG is the profile of the instances into which each GPU is split. Parts is their number. MIG is "" if jobs share the time of a GPU.
+	// MIG is the profile of each GPU's instances. MIG is "" if jobs share a GPU by taking turns. Parts is the number of instances.
 	MIG string `json:"mig,omitempty"`
 	// ForPods are the indices of the GPUs for ordinary pods. The scheduler allocates the other GPUs to jobs.
 	ForPods []int32 `json:"forPods,omitempty"`
@@ -32,11 +32,11 @@ type Machine struct {
 	Vendor string `json:"vendor,omitempty"`
 }
 
-// mostGPUs limits the number of GPUs, because each GPU is an entry in an object of the API server. No machine has nearly as many.
+// mostGPUs limits the number of GPUs of a machine, because each GPU is an entry in an object of the API server. Real machines have far fewer GPUs.
 const mostGPUs = 1024
 
-// ReadMachine reads the file that contains the GPUs of machines as JSON: {"NODE":{"model":"A100","count":8,"simulated":true}}. It returns the GPUs of
-// a node, or the zero value if the file doesn't contain the node.
+// ReadMachine reads a JSON file with the GPUs of machines, such as {"NODE":{"model":"A100","count":8,"simulated":true}}. ReadMachine returns the GPUs
+// of a node, or the zero value if the file doesn't contain the node.
 func ReadMachine(file, node string) (Machine, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -64,31 +64,31 @@ func ReadMachine(file, node string) (Machine, error) {
 	return m, nil
 }
 
-// SimulatedFiles returns the device files of a simulated GPU, which behave like /dev/null. A container contains only the files of its GPUs.
+// SimulatedFiles returns the device files of a simulated GPU. The files behave like /dev/null. A container only contains the device files of its GPUs.
 func SimulatedFiles(index int32) []File {
 	return []File{{Host: "/dev/null", Container: fmt.Sprintf("/dev/nvidia%d", index)}}
 }
 
 // Fault describes the faults of a simulated GPU. The zero value means that the GPU has no faults.
 type Fault struct {
-	// XID is an error that the driver reports once for each value of At.
+	// XID is an error. The driver reports the error once for each value of At.
 	XID int `json:"xid,omitempty"`
-	// ECC is the number of uncorrectable errors of the GPU's memory.
+	// ECC is the number of uncorrectable memory errors of the GPU.
 	ECC int `json:"ecc,omitempty"`
 	// Lost means that the GPU no longer responds.
 	Lost bool `json:"lost,omitempty"`
-	// Hot means that the GPU is too hot, and slows down.
+	// Hot means that the GPU is too hot and slows down.
 	Hot bool      `json:"hot,omitempty"`
 	At  time.Time `json:"at"`
 }
 
-// FaultsFile is the name of the file with the faults of a machine's simulated GPUs, in the folder of the agent's driver.
+// FaultsFile is the name of the file with the faults of simulated GPUs. The file is in the folder of the agent's driver.
 const FaultsFile = "faults.json"
 
-// ReadFaults reads the faults of a machine's simulated GPUs, by index. If the file doesn't exist, no GPU has a fault.
+// ReadFaults reads the faults of simulated GPUs, by index. A missing file means that no GPU has a fault.
 func ReadFaults(file string) (map[int32]Fault, error) { return readByIndex[Fault](file) }
 
-// readByIndex reads a file that contains values of GPUs by their index. It treats a missing file like an empty file.
+// readByIndex reads a file with a value for each GPU, by index. readByIndex treats a missing file like an empty file.
 func readByIndex[T any](file string) (map[int32]T, error) {
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -112,7 +112,7 @@ func readByIndex[T any](file string) (map[int32]T, error) {
 	return out, nil
 }
 
-// WriteFaults writes the faults atomically. A reader sees either all new faults or all previous faults.
+// WriteFaults writes the faults atomically. A concurrent reader gets either all new faults or all previous faults.
 func WriteFaults(file string, faults map[int32]Fault) error {
 	data, err := json.Marshal(faults)
 	if err != nil {

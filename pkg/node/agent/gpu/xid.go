@@ -5,27 +5,27 @@ import "fmt"
 // Action is the reaction that an error requires.
 type Action string
 
-// Actions, from the least to the most disruptive.
+// These are the actions, from the least to the most disruptive.
 const (
-	// None means that the fault is in the program, or that the error is a consequence of another error.
+	// None means that the program caused the error, or that the error is a consequence of another error.
 	None Action = "none"
-	// Look means that the cause may be the GPU or the program. The GPU continues to work.
+	// Look means that the GPU or the program may have caused the error. The GPU continues to work.
 	Look Action = "look"
-	// Reset means that the GPU doesn't work correctly until it is reset. A restart of the machine also resets the GPU.
+	// Reset means that the GPU doesn't work correctly until a reset. A restart of the machine also resets the GPU.
 	Reset Action = "reset"
-	// Restart means that the GPU can't be reached until the machine restarts.
+	// Restart means that the GPU doesn't respond until the machine restarts.
 	Restart Action = "restart"
 )
 
-// XID is an error with a number of NVIDIA's driver.
+// XID is an error that NVIDIA's driver reports with a number.
 type XID struct {
 	Code    int
 	Meaning string
 	Action  Action
 }
 
-// xids returns the known errors by code. Their numbers, meanings and remedies are from NVIDIA's "XID Errors" catalog
-// (docs.nvidia.com/deploy/xid-errors, read in 2026). The decision which errors make a GPU unfit for further jobs is ours.
+// xids returns the known errors by code. The numbers, meanings and remedies are from NVIDIA's "XID Errors" catalog
+// (docs.nvidia.com/deploy/xid-errors, read in 2026). The decisions about which errors make a GPU unusable for jobs are ours.
 func xids() []XID {
 	return []XID{
 		{8, "the GPU stopped processing", Look},
@@ -59,7 +59,7 @@ func xids() []XID {
 	}
 }
 
-// FindXID returns the description of an error. An unknown error has the action Look.
+// FindXID returns the description of an error. The action of an unknown error is Look.
 func FindXID(code int) XID {
 	for _, x := range xids() {
 		if x.Code == code {

@@ -1,5 +1,5 @@
-// Package notice reads and writes the file in which a machine's agent reports GPU health to a container. Only the agent writes it.
-// In: the GPUs of a claim. Out: a file in the container, and its content.
+// Package notice reads and writes the file that reports GPU health to a container. Only the machine's agent writes the file. In: the GPUs of a claim.
+// Out: a file in the container, and the content of the file.
 package notice
 
 import (
@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// Folder is the path of the folder with the notice, in containers that have a claim. The file in it changes when the health of the GPUs changes.
+	// Folder is the path of the folder with the notice in a container with a claim. The file in Folder changes when the health of the GPUs changes.
 	Folder = "/run/paictl/gpus"
-	// File is the name of the file with the notice in Folder.
+	// File is the name of the file in Folder.
 	File = "gpus.json"
 )
 
@@ -25,21 +25,21 @@ type GPUs struct {
 	GPUs []GPU `json:"gpus"`
 }
 
-// GPU describes the health of one GPU of the container.
+// GPU describes the health of a GPU in the container.
 type GPU struct {
 	Index int32  `json:"index"`
 	UUID  string `json:"uuid"`
-	// Reason is the fault of a sick GPU, such as "XID 79: it has fallen off the bus", or "" if the GPU isn't sick. Since is the time since which this
-	// has been the case.
+	// Reason is the fault of a sick GPU, such as "XID 79: it has fallen off the bus". Reason is "" if the GPU isn't sick. Since is the time when Reason
+	// last changed.
 	Reason string    `json:"reason,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
-	// XIDs are NVIDIA's numbers for the last errors that the driver reported after the container got the GPU, in order.
+	// XIDs are NVIDIA's numbers of the last errors since the container received the GPU, in order.
 	XIDs []int `json:"xids,omitempty"`
-	// Uncorrected means that the GPU's memory had uncorrectable errors.
+	// Uncorrected means that uncorrectable errors occurred in the GPU's memory.
 	Uncorrected bool `json:"uncorrected,omitempty"`
 }
 
-// Read reads the notice in a folder. ok is false if the file doesn't exist, because the container has no claim or its machine has no agent.
+// Read reads the notice in a folder. ok is false if the file doesn't exist, because the container has no claim or the machine has no agent.
 func Read(folder string) (out GPUs, ok bool, err error) {
 	data, err := os.ReadFile(filepath.Join(folder, File))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -51,7 +51,7 @@ func Read(folder string) (out GPUs, ok bool, err error) {
 	return out, err == nil, err
 }
 
-// Write writes a notice to a folder atomically. A reader sees either the new notice or the previous notice.
+// Write writes a notice to a folder atomically. A concurrent reader gets either the new notice or the previous notice.
 func Write(folder string, told GPUs) error {
 	data, err := json.Marshal(told)
 	if err != nil {

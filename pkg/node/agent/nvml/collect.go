@@ -1,9 +1,10 @@
 //go:build cgo
 
-// Package nvml reads the properties and measurements of the machine's GPUs from NVIDIA's management library. In: the
-// library, or a mock of the library. Out: a report every few seconds, and at once when a GPU reports an error.
+// Package nvml reads the properties and measurements of the machine's GPUs from NVIDIA's management library. In: the library, or a mock of the
+// library. Out: a report every few seconds, and an immediate report when a GPU reports an error.
 //
-// The library is written in C, and a call into it may never return if a GPU hangs. So it runs in a separate program, pai-nvml.
+// The library is written in C, and a call of the library may block forever if a GPU hangs. Therefore the library runs in a separate program,
+// pai-nvml.
 package nvml
 
 import (
@@ -21,32 +22,32 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// waitForEvents is how long one call to NVML waits for an error, in milliseconds. The program may take that long to stop.
+// waitForEvents is the time limit of a call that waits for errors, in milliseconds. Stopping the program may take this long.
 const waitForEvents = 500
 
 // Collector reads the state and the measurements of GPUs with an NVML library.
 type Collector struct {
 	lib    nvml.Interface
 	events nvml.EventSet
-	// buses maps the numbers of GPUs to their PCI addresses, because a lost GPU no longer reports its address.
+	// buses maps the numbers of GPUs to their PCI addresses. A lost GPU no longer reports its address.
 	buses map[int]string
 	last  []gpu.GPU
 	// watched contains the buses of the GPUs that the library watches for errors.
 	watched map[string]bool
-	// simulated returns the files that represent a simulated GPU. It is nil if the GPUs are real.
+	// simulated returns the files of a simulated GPU. simulated is nil if the GPUs are real.
 	simulated func(index int32) []gpu.File
 	now       func() time.Time
 	activity  activity
-	// seesProcesses means that the program sees the processes of the whole machine.
+	// seesProcesses means that the program can read the processes of the whole machine.
 	seesProcesses bool
 	// devices is the kernel's folder of PCI devices.
 	devices string
 }
 
-// pciDevices is the path of the kernel's folder of PCI devices, on a machine and in its containers.
+// pciDevices is the path of the kernel's folder of PCI devices. pciDevices is the same on a machine and in containers.
 const pciDevices = "/sys/bus/pci/devices"
 
-// New opens lib, and returns a collector that uses it.
+// New initializes lib and returns a collector.
 func New(lib nvml.Interface) (*Collector, error) {
 	if r := lib.Init(); r != nvml.SUCCESS {
 		return nil, fmt.Errorf("open NVIDIA's management library: %w", explain(lib, r))
@@ -58,7 +59,7 @@ func New(lib nvml.Interface) (*Collector, error) {
 	return c, c.listen()
 }
 
-// listen creates the event set for errors of the GPUs. The next report registers the GPUs for it. Earlier errors are missed.
+// listen creates the event set for errors of the GPUs. The next report registers the GPUs. Earlier errors are lost.
 func (c *Collector) listen() error {
 	set, r := c.lib.EventSetCreate()
 	if r != nvml.SUCCESS {
@@ -72,7 +73,7 @@ func (c *Collector) listen() error {
 	return nil
 }
 
-// explain converts a result of the library to an error, with the library's text or a more helpful text.
+// explain converts a result of the library to an error. The error contains the library's text or a more helpful text.
 func explain(lib nvml.Interface, r nvml.Return) error {
 	text := lib.ErrorString(r)
 	switch r {
@@ -86,7 +87,7 @@ func explain(lib nvml.Interface, r nvml.Return) error {
 	return errors.New(text)
 }
 
-// Watch sends reports at an interval, and at once when a GPU reports an error, until ctx ends.
+// Watch sends reports at an interval, and immediately when a GPU reports an error. Watch returns when ctx ends.
 func (c *Collector) Watch(ctx context.Context, every time.Duration, send func(*gpu.Report) error) error {
 	var events []gpu.Event
 	for ctx.Err() == nil {
@@ -111,7 +112,7 @@ func (c *Collector) Watch(ctx context.Context, every time.Duration, send func(*g
 	return nil
 }
 
-// wait waits for errors of GPUs and returns them. It returns no errors if none arrive within waitForEvents.
+// wait waits for errors of GPUs and returns the errors. wait returns no errors if none arrive within waitForEvents.
 func (c *Collector) wait() (out []gpu.Event, err error) {
 	limit := uint32(waitForEvents)
 	for len(out) < mostEvents {
@@ -125,8 +126,7 @@ func (c *Collector) wait() (out []gpu.Event, err error) {
 		case nvml.ERROR_TIMEOUT:
 			return out, nil
 		case nvml.ERROR_GPU_IS_LOST:
-			// The report shows the lost GPU. The library returns this error immediately on each call, so wait for the other GPUs in a new set without
-			// the lost GPU.
+			// The report contains the lost GPU. The library would return this error immediately on each call, so wait for the other GPUs with a new event set.
 			time.Sleep(waitForEvents * time.Millisecond)
 			return out, c.listen()
 		default:
@@ -144,10 +144,8 @@ func (c *Collector) wait() (out []gpu.Event, err error) {
 	return out, nil
 }
 
-// mostEvents limits the number of events in one report.
 const mostEvents = 100
 
-// report reads the properties and measurements of all GPUs.
 func (c *Collector) report() (*gpu.Report, error) {
 	out := &gpu.Report{}
 	if v, r := c.lib.SystemGetDriverVersion(); r == nvml.SUCCESS {
@@ -163,7 +161,7 @@ func (c *Collector) report() (*gpu.Report, error) {
 	for i := range n {
 		d, r := c.lib.DeviceGetHandleByIndex(i)
 		if r != nvml.SUCCESS {
-			// A lost GPU has no handle. The monitor knows the earlier GPUs, and determines which GPU is lost.
+			// A lost GPU has no handle. The monitor compares the report with earlier reports to find lost GPUs.
 			continue
 		}
 		out.GPUs = append(out.GPUs, c.ask(int32(i), d))
@@ -171,7 +169,6 @@ func (c *Collector) report() (*gpu.Report, error) {
 	return out, nil
 }
 
-// ask reads the properties and measurements of a GPU.
 func (c *Collector) ask(index int32, d nvml.Device) gpu.GPU {
 	g := gpu.GPU{Index: index, Bus: busOf(d), Values: map[string]float64{}}
 	if g.Bus == "" {
@@ -206,7 +203,7 @@ func (c *Collector) ask(index int32, d nvml.Device) gpu.GPU {
 		g.Processes = c.processes(d)
 	}
 	if !g.Lost && !c.watched[g.Bus] {
-		// Some models don't report all errors.
+		// Some models don't report all kinds of errors.
 		kinds, r := d.GetSupportedEventTypes()
 		if r == nvml.SUCCESS && kinds&nvml.EventTypeXidCriticalError != 0 && d.RegisterEvents(nvml.EventTypeXidCriticalError, c.events) == nvml.SUCCESS {
 			c.watched[g.Bus] = true
@@ -215,8 +212,8 @@ func (c *Collector) ask(index int32, d nvml.Device) gpu.GPU {
 	return g
 }
 
-// numa returns the node of the machine's memory that is nearest to a GPU, according to the kernel. The library's own function is only for machines
-// whose GPUs are memory nodes themselves.
+// numa returns the NUMA node that is nearest to a GPU, according to the kernel. The library's own function only supports machines whose GPUs are NUMA
+// nodes.
 func (c *Collector) numa(bus string) *int64 {
 	if bus == "" || c.simulated != nil {
 		return nil
@@ -232,7 +229,7 @@ func (c *Collector) numa(bus string) *int64 {
 	return &node
 }
 
-// facts returns the properties of a GPU that the labels of its Node show.
+// facts returns the properties of a GPU for the labels of the Node.
 func (c *Collector) facts(d nvml.Device) map[string]string {
 	out := map[string]string{}
 	if c.has("nvmlDeviceGetCudaComputeCapability") {
@@ -251,8 +248,8 @@ func (c *Collector) facts(d nvml.Device) map[string]string {
 	return out
 }
 
-// fabric explains why a GPU can't be used because of its NVLink fabric. CUDA fails with error 802 before the fabric is ready. It returns "" if the
-// fabric is ready, or if the GPU has no fabric.
+// fabric explains why the state of the NVLink fabric makes a GPU unusable. CUDA fails with error 802 until the fabric is ready. fabric returns "" if
+// the fabric is ready or the GPU has no fabric.
 func (c *Collector) fabric(d nvml.Device) string {
 	if !c.has("nvmlDeviceGetGpuFabricInfo") {
 		return "" // before driver 525
@@ -279,8 +276,8 @@ func (c *Collector) fabric(d nvml.Device) string {
 	return ""
 }
 
-// unhealthyFabric returns the conditions in a fabric's health mask that prevent programs from using the fabric. It ignores a reduced bandwidth, and
-// recoveries, which end by themselves.
+// unhealthyFabric returns the conditions in a fabric's health mask that prevent programs from using the fabric. unhealthyFabric ignores reduced
+// bandwidth, and recoveries, because recoveries end by themselves.
 func unhealthyFabric(mask uint32) string {
 	if mask>>nvml.GPU_FABRIC_HEALTH_MASK_SHIFT_ROUTE_UNHEALTHY&nvml.GPU_FABRIC_HEALTH_MASK_WIDTH_ROUTE_UNHEALTHY == nvml.GPU_FABRIC_HEALTH_MASK_ROUTE_UNHEALTHY_TRUE {
 		return "its routes through the NVLink fabric are unhealthy; see nvidia-smi -q -d FABRIC on the machine, and reset its GPUs or reboot it"
@@ -304,7 +301,7 @@ func unhealthyFabric(mask uint32) string {
 	return "its NVLink fabric isn't configured correctly (" + cause + "); see nvidia-smi -q -d FABRIC on the machine and the journal of nvidia-fabricmanager"
 }
 
-// has reports whether the library has a function. Calling a missing function would crash the program.
+// has reports whether the library contains a function. A call of a missing function would crash the program.
 func (c *Collector) has(symbol string) bool {
 	return c.lib.Extensions().LookupSymbol(symbol) == nil
 }
@@ -321,7 +318,7 @@ func (c *Collector) busOf(d nvml.Device) string {
 	return c.buses[index]
 }
 
-// busOf returns the PCI address of a GPU in Linux's format, or "" if the GPU doesn't report it.
+// busOf returns the PCI address of a GPU in Linux's format. busOf returns "" if the GPU doesn't report the address.
 func busOf(d nvml.Device) string {
 	info, r := d.GetPciInfo()
 	if r != nvml.SUCCESS {
@@ -330,7 +327,7 @@ func busOf(d nvml.Device) string {
 	return fmt.Sprintf("%04x:%02x:%02x.0", info.Domain, info.Bus, info.Device)
 }
 
-// measure reads a GPU's measurements. It omits measurements that the GPU doesn't support.
+// measure reads a GPU's measurements. measure leaves out measurements that the GPU doesn't support.
 func (c *Collector) measure(d nvml.Device, values map[string]float64) {
 	set := func(name string, v float64, r nvml.Return) {
 		if r == nvml.SUCCESS {

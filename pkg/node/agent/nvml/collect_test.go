@@ -22,7 +22,6 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// machine is a machine with simulated GPUs and their faults.
 type machine struct {
 	mu      sync.Mutex
 	faults  map[int32]gpu.Fault
@@ -36,7 +35,7 @@ func (m *machine) set(faults map[int32]gpu.Fault) {
 	m.faults = faults
 }
 
-// watch starts a collector, whose reports it collects until the test ends.
+// watch starts a collector. watch records the reports until the test ends.
 func watch(t *testing.T, model string) *machine {
 	t.Helper()
 	m := &machine{}
@@ -60,7 +59,7 @@ func watch(t *testing.T, model string) *machine {
 	return m
 }
 
-// eventually waits for a report that it hasn't checked yet and that is accepts.
+// eventually waits for a new report that the function is accepts.
 func (m *machine) eventually(t *testing.T, is func(*gpu.Report) bool) *gpu.Report {
 	t.Helper()
 	var found *gpu.Report
@@ -125,7 +124,7 @@ func TestFaultsAreToldAsOfRealGPUs(t *testing.T) {
 	assert.False(t, r.GPUs[1].Lost)
 }
 
-// fake returns a library that behaves like those of some drivers.
+// fake returns a library that simulates the behavior of some drivers.
 func fake(change func(*mock.Interface, *mock.EventSet)) *mock.Interface {
 	set := &mock.EventSet{FreeFunc: func() nvml.Return { return nvml.SUCCESS }, WaitFunc: func(uint32) (nvml.EventData, nvml.Return) { return nvml.EventData{}, nvml.ERROR_TIMEOUT }}
 	lib := &mock.Interface{
@@ -171,7 +170,7 @@ func TestALibraryThatCantBeAsked(t *testing.T) {
 	}
 }
 
-// A lost GPU has no handle, and ends the wait for errors. The other GPUs continue.
+// A lost GPU has no handle, and ends the wait for errors. The reports of the other GPUs continue.
 func TestALostGPUKeepsTheOthersFromNothing(t *testing.T) {
 	t.Parallel()
 	c, err := New(fake(func(_ *mock.Interface, s *mock.EventSet) {
@@ -191,7 +190,7 @@ func TestALostGPUKeepsTheOthersFromNothing(t *testing.T) {
 	require.ErrorIs(t, err, end)
 }
 
-// If an event set contains a lost GPU, it no longer receives errors of the other GPUs.
+// An event set with a lost GPU no longer receives errors of the other GPUs.
 func TestErrorsOfOthersAreHeardAfterAGPUWasLost(t *testing.T) {
 	t.Parallel()
 	made := 0
@@ -264,7 +263,7 @@ func TestNoErrorIsLostWhereTheLibraryFails(t *testing.T) {
 	assert.Equal(t, []int{48}, told)
 }
 
-// A GPU may report errors faster than they are read.
+// A GPU may report errors faster than the program can read.
 func TestErrorsWithoutEndAreToldInParts(t *testing.T) {
 	t.Parallel()
 	c, err := New(fake(func(_ *mock.Interface, s *mock.EventSet) {

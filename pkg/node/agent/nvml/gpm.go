@@ -10,21 +10,19 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// activity measures how busy the parts of GPUs are. Hopper and later GPUs count this activity, and a measurement compares two samples of the
-// counters.
+// activity measures how busy the parts of GPUs are. Hopper and later GPUs count this activity. A measurement compares two samples of the counters.
 type activity struct {
 	lib nvml.Interface
 	// samples maps the buses of GPUs to their samples. The value is nil for a GPU without these counters.
 	samples map[string]*samples
 }
 
-// samples holds two samples of one GPU.
 type samples struct {
 	now, before nvml.GpmSample
 	taken       bool // before has a sample
 }
 
-// counted lists the metrics to read, and the factors that convert them to dcgm-exporter's units.
+// counted lists the metrics to read, with the factors for dcgm-exporter's units.
 var counted = []struct {
 	id   nvml.GpmMetricId
 	name string
@@ -49,7 +47,7 @@ const (
 	mebibyte = 1 << 20
 )
 
-// measure takes a sample of a GPU, and reads its activity since the previous sample. It omits values that can't be read.
+// measure takes a sample of a GPU, and reads the activity since the previous sample. measure leaves out unreadable values.
 func (a *activity) measure(d nvml.Device, bus string, values map[string]float64) {
 	s, known := a.samples[bus]
 	if !known {
@@ -71,7 +69,7 @@ func (a *activity) measure(d nvml.Device, bus string, values map[string]float64)
 
 // read computes a GPU's activity between two samples.
 func (a *activity) read(s *samples, values map[string]float64) {
-	// The library's array has an entry for each metric that any version may have. The library reads only the first NumMetrics entries.
+	// The library's array contains an entry for each metric of any version. The library reads only the first NumMetrics entries.
 	ask := &nvml.GpmMetricsGetType{NumMetrics: uint32(len(counted)), Sample1: s.before, Sample2: s.now}
 	for i, c := range counted {
 		ask.Metrics[i].MetricId = uint32(c.id)
@@ -87,7 +85,7 @@ func (a *activity) read(s *samples, values map[string]float64) {
 	}
 }
 
-// begin allocates the samples of a GPU. It returns nil if the GPU doesn't have the counters.
+// begin allocates the samples of a GPU. begin returns nil if the GPU has no counters.
 func (a *activity) begin(d nvml.Device) *samples {
 	for _, name := range []string{"nvmlGpmQueryDeviceSupport", "nvmlGpmSampleAlloc", "nvmlGpmSampleGet", "nvmlGpmMetricsGet"} {
 		if a.lib.Extensions().LookupSymbol(name) != nil {

@@ -13,7 +13,7 @@ import (
 // library is the file name of NVIDIA's management library in packages of the driver.
 const library = "libnvidia-ml.so.1"
 
-// libraryFolders returns the folders in which distributions install the library.
+// libraryFolders returns the folders of the library in common distributions.
 func libraryFolders() []string {
 	return []string{
 		"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", // Debian and Ubuntu
@@ -23,8 +23,8 @@ func libraryFolders() []string {
 	}
 }
 
-// FindLibrary searches for NVIDIA's management library below root, a folder that contains the files of a machine. It resolves absolute links relative
-// to root, because Debian, for example, links to /etc/alternatives.
+// FindLibrary searches for NVIDIA's management library below root, a folder with the files of a machine. FindLibrary resolves absolute links relative
+// to root. For example, Debian's link points to /etc/alternatives.
 func FindLibrary(root string) (string, error) {
 	for _, folder := range libraryFolders() {
 		path, err := securejoin.SecureJoin(root, filepath.Join(folder, library))

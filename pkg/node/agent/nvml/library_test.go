@@ -17,7 +17,7 @@ func TestTheLibraryIsFoundThroughLinksOfTheMachine(t *testing.T) {
 	_, err := FindLibrary(root)
 	require.EqualError(t, err, "NVIDIA's driver isn't installed: there is no libnvidia-ml.so.1 below "+root)
 
-	// These are the links that Debian's packages of driver 535 create.
+	// Debian's packages of driver 535 create these links.
 	lib := filepath.Join(root, "usr/lib/x86_64-linux-gnu")
 	require.NoError(t, os.MkdirAll(filepath.Join(lib, "nvidia/current"), 0o755))
 	require.NoError(t, os.MkdirAll(filepath.Join(root, "etc/alternatives"), 0o755))

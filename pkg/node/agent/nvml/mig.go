@@ -12,13 +12,12 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// migProfile is a profile of instances that a GPU supports.
 type migProfile struct {
 	name string
 	nvml.GpuInstanceProfileInfo
 }
 
-// migProfiles returns the profiles of instances into which a GPU can be split, even if the GPU isn't split.
+// migProfiles returns the profiles of instances that the GPU supports, even if the GPU isn't split.
 func migProfiles(d nvml.Device) ([]migProfile, error) {
 	memory, r := d.GetMemoryInfo()
 	if r != nvml.SUCCESS {
@@ -26,7 +25,7 @@ func migProfiles(d nvml.Device) ([]migProfile, error) {
 	}
 	var out []migProfile
 	for slot := range nvml.GPU_INSTANCE_PROFILE_COUNT {
-		// The library returns "invalid argument" for a profile that it doesn't know, and "not supported" for a profile that the GPU doesn't have.
+		// The library returns "invalid argument" for an unknown profile, and "not supported" for a profile that the GPU doesn't support.
 		switch info, r := d.GetGpuInstanceProfileInfo(slot); r {
 		case nvml.SUCCESS:
 			out = append(out, migProfile{profileName(slot, &info, memory.Total), info})
@@ -38,8 +37,8 @@ func migProfiles(d nvml.Device) ([]migProfile, error) {
 	return out, nil
 }
 
-// profileName returns the name of a profile in the form that nvidia-smi shows. It computes the name, because not all drivers can return it. The size
-// in the name is in eighths of the GPU's memory, rounded to GiB. The memory of an instance is a little smaller.
+// profileName returns the name of a profile in nvidia-smi's form. profileName computes the name, because not all drivers can return names. The size
+// in the name is a number of eighths of the GPU's memory, rounded to GiB. The memory of an instance is slightly smaller.
 func profileName(slot int, p *nvml.GpuInstanceProfileInfo, total uint64) string {
 	const eighths, gib = 8, 1 << 30
 	share := math.Ceil(float64(p.MemorySizeMB<<20)*eighths/float64(max(total, 1))) / eighths

@@ -16,8 +16,8 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// Simulate returns a collector of simulated GPUs. It uses go-nvml's mock of a server, and adds functions that the mock doesn't have. read returns the
-// faults of the GPUs, and splits returns how the GPUs are split.
+// Simulate returns a collector of simulated GPUs. Simulate uses go-nvml's mock of a server, and adds functions that the mock doesn't implement. read
+// returns the faults of the GPUs, and splits returns the splits of the GPUs.
 func Simulate(node string, s gpu.Machine, read func() (map[int32]gpu.Fault, error), splits func() (map[int32]gpu.Split, error)) (*Collector, error) {
 	w := &simulation{read: read, splits: splits, told: map[int32]gpu.Fault{}, split: map[int32]gpu.Split{}}
 	config := modelOf(s.Model)
@@ -49,7 +49,7 @@ func Simulate(node string, s gpu.Machine, read func() (map[int32]gpu.Fault, erro
 	return c, w.resplit()
 }
 
-// modelOf returns the mock's GPU that is most similar to a model, with the name of the model.
+// modelOf returns the mock's GPU that is most similar to a model. The result has the name of the model.
 func modelOf(model string) gpus.Config {
 	out := gpus.A100_SXM4_40GB
 	for _, known := range []struct {
@@ -67,7 +67,6 @@ func modelOf(model string) gpus.Config {
 	return out
 }
 
-// simulation holds the state of a machine's simulated GPUs.
 type simulation struct {
 	read    func() (map[int32]gpu.Fault, error)
 	splits  func() (map[int32]gpu.Split, error)
@@ -80,7 +79,7 @@ type simulation struct {
 	told   map[int32]gpu.Fault // whose errors were reported
 }
 
-// look reads the faults again. If the faults can't be read, they stay unchanged.
+// look reads the faults. If the faults aren't readable, look keeps the previous faults.
 func (w *simulation) look() {
 	faults, err := w.read()
 	w.mu.Lock()
@@ -96,7 +95,7 @@ func (w *simulation) fault(index int32) gpu.Fault {
 	return w.faults[index]
 }
 
-// next returns an error of a GPU that wasn't reported yet. ok is false if there is no such error.
+// next returns an unreported error of a GPU. ok is false if no such error exists.
 func (w *simulation) next() (index int32, xid int, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -118,7 +117,7 @@ func (w *simulation) next() (index int32, xid int, ok bool) {
 	return 0, 0, false
 }
 
-// wait implements the library's function that waits for errors. It returns the next error, or a timeout.
+// wait simulates the library's function that waits for errors. wait returns the next error, or a timeout.
 func (w *simulation) wait(ms uint32) (nvml.EventData, nvml.Return) {
 	const every = 100 * time.Millisecond
 	for end := time.Now().Add(time.Duration(ms) * time.Millisecond); ; time.Sleep(every) {
@@ -135,7 +134,7 @@ func (w *simulation) wait(ms uint32) (nvml.EventData, nvml.Return) {
 	}
 }
 
-// Measurements of an idle GPU, and of a GPU that is too hot.
+// These are the measurements of an idle GPU, and of a GPU that is too hot.
 const (
 	coolTemperature, hotTemperature = 34, 96
 	idlePower                       = 52_000 // mW
@@ -143,9 +142,9 @@ const (
 	idleReason                      = 0x1
 )
 
-// furnish adds the functions that a collector calls and that the mock of a GPU doesn't have.
+// furnish adds the functions that a collector calls and that the mock doesn't implement.
 func (w *simulation) furnish(index int32, d *server.Device) {
-	// lost returns the result of each call: an error if the GPU was lost.
+	// lost returns an error if the GPU is lost.
 	lost := func() nvml.Return {
 		if w.fault(index).Lost {
 			return nvml.ERROR_GPU_IS_LOST

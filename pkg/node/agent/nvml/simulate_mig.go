@@ -15,9 +15,10 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// This file simulates instances of GPUs. The code for real instances creates them in the mock, which has as much space as a real card.
+// This file simulates instances of GPUs. The code for real instances creates the instances in the mock. The mock simulates the capacity of a real
+// card.
 
-// resplit applies changes in the file with the splits. A GPU that was restored to one piece is no longer in this file.
+// resplit applies changes of the file with the splits. The file doesn't contain GPUs that aren't split.
 func (w *simulation) resplit() error {
 	want, err := w.splits()
 	if err != nil {
@@ -40,7 +41,7 @@ func (w *simulation) resplit() error {
 	return nil
 }
 
-// furnishMIG adds the functions for instances that the mock of a GPU doesn't have.
+// furnishMIG adds functions for instances that the mock doesn't implement.
 func (w *simulation) furnishMIG(d *server.Device) {
 	none := func() ([]nvml.ProcessInfo, nvml.Return) { return nil, nvml.SUCCESS }
 	d.GetComputeRunningProcessesFunc, d.GetGraphicsRunningProcessesFunc = none, none
@@ -48,7 +49,7 @@ func (w *simulation) furnishMIG(d *server.Device) {
 	d.GetGpuInstanceProfileInfoFunc = func(slot int) (nvml.GpuInstanceProfileInfo, nvml.Return) {
 		info, r := of(slot)
 		if eighth := d.Config.MemoryMB / 8; r == nvml.SUCCESS && eighth > 0 {
-			// Some of the mock's profiles are a little larger than their eighths of the memory. This doesn't occur on real cards.
+			// The memory of some profiles in the mock slightly exceeds the profile's eighths of the GPU's memory. Real cards don't have this error.
 			info.MemorySizeMB = min(info.MemorySizeMB, (info.MemorySizeMB+eighth/2)/eighth*eighth)
 		}
 		return info, r
@@ -95,7 +96,6 @@ func (w *simulation) furnishMIG(d *server.Device) {
 // maxInstances is the maximum number of instances of a GPU.
 const maxInstances = 7
 
-// computeInstancesOf returns the compute instances of all GPU instances, sorted by place.
 func computeInstancesOf(d *server.Device) (out []*server.ComputeInstance) {
 	for gi := range d.GpuInstances {
 		for ci := range gi.ComputeInstances {
@@ -108,7 +108,6 @@ func computeInstancesOf(d *server.Device) (out []*server.ComputeInstance) {
 	return out
 }
 
-// parent returns the GPU instance that contains a compute instance.
 func parent(ci *server.ComputeInstance) *server.GpuInstance {
 	gi, ok := ci.Info.GpuInstance.(*server.GpuInstance)
 	if !ok {
@@ -117,7 +116,7 @@ func parent(ci *server.ComputeInstance) *server.GpuInstance {
 	return gi
 }
 
-// migDevice returns the device that represents an instance for programs.
+// migDevice returns the device that represents an instance.
 func (w *simulation) migDevice(d *server.Device, ci *server.ComputeInstance) nvml.Device {
 	gi := parent(ci)
 	var giInfo nvml.GpuInstanceProfileInfo

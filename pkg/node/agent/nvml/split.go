@@ -12,8 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// Split splits the GPU at a PCI address, or restores it to one piece. The library must be open. Split can start from any state, including the state
-// after an interrupted run. With keep, it doesn't destroy instances of the profile, because some may be in use.
+// Split splits the GPU at a PCI address, or removes the split. The library must be initialized. Split can start from any state, including the state
+// after an interrupted run. If keep is set, Split doesn't destroy instances of the profile, because a program may use the instances.
 func Split(lib nvml.Interface, bus string, want gpu.Split, keep bool) (gpu.Outcome, error) {
 	d, err := deviceAt(lib, bus)
 	if err != nil {
@@ -31,7 +31,7 @@ func Split(lib nvml.Interface, bus string, want gpu.Split, keep bool) (gpu.Outco
 	return gpu.Outcome{}, err
 }
 
-// SplitBy opens the library, calls Split and closes the library.
+// SplitBy initializes the library, calls Split, and shuts down the library.
 func SplitBy(lib nvml.Interface, bus string, want gpu.Split, keep bool) (gpu.Outcome, error) {
 	if r := lib.Init(); r != nvml.SUCCESS {
 		return gpu.Outcome{}, fmt.Errorf("open NVIDIA's management library: %w", explain(lib, r))
@@ -40,7 +40,6 @@ func SplitBy(lib nvml.Interface, bus string, want gpu.Split, keep bool) (gpu.Out
 	return Split(lib, bus, want, keep)
 }
 
-// deviceAt returns the GPU at a PCI address.
 func deviceAt(lib nvml.Interface, bus string) (nvml.Device, error) {
 	n, r := lib.DeviceGetCount()
 	if r != nvml.SUCCESS {
@@ -54,7 +53,6 @@ func deviceAt(lib nvml.Interface, bus string) (nvml.Device, error) {
 	return nil, fmt.Errorf("there is no GPU at %s", bus)
 }
 
-// splitter splits one GPU with the library.
 type splitter struct {
 	nvml.Device
 	lib  nvml.Interface
@@ -63,10 +61,10 @@ type splitter struct {
 	keep bool
 }
 
-// errReset is returned if the change of the MIG mode takes effect only when the GPU is reset.
+// errReset means that the change of the MIG mode takes effect after the next reset of the GPU.
 var errReset = errors.New("its MIG mode takes effect when it is reset")
 
-// failed returns an error for a step that failed, or nil for SUCCESS. It returns a BusyError if the step may succeed later.
+// failed returns the error of a failed step, or nil for SUCCESS. failed returns a BusyError if the step may succeed later.
 func failed(what string, r nvml.Return) error {
 	switch r {
 	case nvml.SUCCESS:
@@ -103,7 +101,7 @@ func (s *splitter) split() error {
 	return s.fill(p)
 }
 
-// join restores the GPU to one piece.
+// join removes the split of the GPU.
 func (s *splitter) join(enabled bool, pending int) error {
 	if enabled {
 		if err := s.clear(""); err != nil {
@@ -116,7 +114,7 @@ func (s *splitter) join(enabled bool, pending int) error {
 	return s.setMode(nvml.DEVICE_MIG_DISABLE)
 }
 
-// setMode turns the GPU's MIG mode on or off. Some GPUs need a reset for this. The library resets the GPU itself if no program has the GPU open.
+// setMode enables or disables the GPU's MIG mode. Some GPUs require a reset. The library resets the GPU if no program has opened the GPU.
 func (s *splitter) setMode(mode int) error {
 	err := s.idle()
 	if err != nil {
@@ -132,15 +130,15 @@ func (s *splitter) setMode(mode int) error {
 	if now != mode {
 		return errReset
 	}
-	// The GPU may have been reset, or bound to the driver again.
+	// The GPU may have been reset or bound to the driver again.
 	if s.Device, err = deviceAt(s.lib, s.bus); err != nil {
 		return fmt.Errorf("after its MIG mode was set: %w", err)
 	}
 	return nil
 }
 
-// idle returns an error if a program uses the GPU. With some drivers, a container can't see other programs. Then the driver itself rejects harmful
-// changes.
+// idle returns an error if a program uses the GPU. With some drivers, a container can't detect other programs. In such cases, the driver itself
+// rejects harmful changes.
 func (s *splitter) idle() error {
 	var pids []string
 	for _, ask := range []func() ([]nvml.ProcessInfo, nvml.Return){s.GetComputeRunningProcesses, s.GetGraphicsRunningProcesses} {
@@ -158,7 +156,6 @@ func (s *splitter) idle() error {
 	return nil
 }
 
-// profile returns the GPU's profile that has the requested name.
 func (s *splitter) profile() (*migProfile, error) {
 	all, err := migProfiles(s.Device)
 	if err != nil {
@@ -177,7 +174,7 @@ func (s *splitter) profile() (*migProfile, error) {
 	return nil, fmt.Errorf("it has no profile %s; it has %s", s.want.Profile, strings.Join(names, ", "))
 }
 
-// fill creates the missing instances. It first destroys instances of other profiles, and instances whose positions leave no space for the missing
+// fill creates the missing instances. Before that, it destroys instances of other profiles, and instances that leave no space for the missing
 // instances.
 func (s *splitter) fill(p *migProfile) error {
 	good, err := s.whole(p)
@@ -197,7 +194,7 @@ func (s *splitter) fill(p *migProfile) error {
 	}
 	err = s.createAll(p, s.want.Instances-good)
 	if errors.Is(err, errNoRoom) && good > 0 && !s.keep {
-		// The existing instances leave no space for more instances.
+		// The existing instances leave no space for further instances.
 		if err := s.clear(""); err != nil {
 			return err
 		}
@@ -217,7 +214,7 @@ func (s *splitter) createAll(p *migProfile, n int) error {
 
 var errNoRoom = errors.New("there is no room for another instance")
 
-// create creates a GPU instance, and a compute instance that has all processors of the GPU instance.
+// create creates a GPU instance with a compute instance. The compute instance contains all processors of the GPU instance.
 func (s *splitter) create(p *migProfile) error {
 	gi, r := s.CreateGpuInstance(&p.GpuInstanceProfileInfo)
 	if r == nvml.ERROR_INSUFFICIENT_RESOURCES {
@@ -229,7 +226,6 @@ func (s *splitter) create(p *migProfile) error {
 	return s.complete(gi, p)
 }
 
-// complete creates the compute instance of a GPU instance.
 func (s *splitter) complete(gi nvml.GpuInstance, p *migProfile) error {
 	for slot := range nvml.COMPUTE_INSTANCE_PROFILE_COUNT {
 		info, r := gi.GetComputeInstanceProfileInfo(slot, nvml.COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED)
@@ -242,8 +238,8 @@ func (s *splitter) complete(gi nvml.GpuInstance, p *migProfile) error {
 	return fmt.Errorf("a GPU instance of the profile %s has no compute instance of its size", p.name)
 }
 
-// whole returns how many instances of a profile have a compute instance with all processors. It completes instances without a compute instance, which
-// an interrupted run has left behind.
+// whole returns the number of instances of a profile whose compute instance contains all processors. whole creates the compute instances that an
+// interrupted run hasn't created.
 func (s *splitter) whole(p *migProfile) (int, error) {
 	list, r := s.GetGpuInstances(&p.GpuInstanceProfileInfo)
 	if r != nvml.SUCCESS {
@@ -266,7 +262,7 @@ func (s *splitter) whole(p *migProfile) (int, error) {
 	return n, nil
 }
 
-// computeInstances returns the compute instances of a GPU instance. full reports whether there is only one, and whether it has all processors.
+// computeInstances returns the compute instances of a GPU instance. full reports whether a single compute instance contains all processors.
 func computeInstances(gi nvml.GpuInstance, p *migProfile) (out []nvml.ComputeInstance, full bool, err error) {
 	for slot := range nvml.COMPUTE_INSTANCE_PROFILE_COUNT {
 		info, r := gi.GetComputeInstanceProfileInfo(slot, nvml.COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED)

@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// card is the first GPU of a machine with a stand-in for NVIDIA's library, which the program pai-nvml uses.
+// card is the first GPU of a machine with a stand-in for NVIDIA's library. pai-nvml uses this stand-in.
 type card struct {
 	t    *testing.T
 	root string
@@ -39,7 +39,7 @@ func (c *card) program(args ...string) *exec.Cmd {
 	return exec.CommandContext(c.t.Context(), nvml.Probe(c.t), append([]string{"--root", c.root}, args...)...)
 }
 
-// split runs pai-nvml --split, and returns its result or its stderr.
+// split runs pai-nvml --split. split returns the result, or stderr.
 func (c *card) split(profile string, n int, more ...string) (out gpu.Outcome, said string) {
 	c.t.Helper()
 	cmd := c.program(append([]string{"--split", firstBus, "--profile", profile, "--instances", strconv.Itoa(n)}, more...)...)
@@ -53,7 +53,7 @@ func (c *card) split(profile string, n int, more ...string) (out gpu.Outcome, sa
 	return out, ""
 }
 
-// look returns pai-nvml's report of both GPUs.
+// look returns pai-nvml's report of the machine's two GPUs.
 func (c *card) look() []gpu.GPU {
 	c.t.Helper()
 	cmd := c.program()
@@ -113,7 +113,7 @@ func TestAGPUIsSplitAndBroughtBack(t *testing.T) {
 func TestWhatIsLeftHalfwayIsFinished(t *testing.T) {
 	t.Parallel()
 	c := newCard(t)
-	// A split ends after a few instances, because the GPU temporarily has no space for the next instance.
+	// The split creates only some instances, because the GPU temporarily has no space for the next instance.
 	c.done("2g.10gb", 1)
 	nvml.Knob(t, c.root, "full", 0, "yes")
 	_, said := c.split("2g.10gb", 3, "--keep")
@@ -129,7 +129,7 @@ func TestWhatIsLeftHalfwayIsFinished(t *testing.T) {
 	c.done("3g.20gb", 1)
 	assert.Equal(t, "1 x 3g.20gb", c.is())
 
-	// The MIG mode survives a restart of the machine, but the instances don't.
+	// A restart of the machine removes the instances but keeps the MIG mode.
 	c.done("3g.20gb", 2)
 	nvml.Reboot(t, c.root)
 	assert.Equal(t, "no instances", c.is())
@@ -187,7 +187,7 @@ func TestWhatAGPUCantBeSplitInto(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(c.root, "nothing"))
 }
 
-// The mock contains the profiles of several cards, as listed in NVIDIA's manual.
+// The mock contains the profiles of several cards, as in NVIDIA's manual.
 func TestSimulatedGPUsAreSplitAsTheirCardsAre(t *testing.T) {
 	t.Parallel()
 	for _, model := range []string{"NVIDIA-A30", "NVIDIA-A100-SXM4-80GB", "NVIDIA-H100-80GB-HBM3", "NVIDIA-H200", "NVIDIA-B200"} {

@@ -13,7 +13,7 @@ import (
 	standin "github.com/openpai/paictl/test/nvml"
 )
 
-// standIn returns a collector that uses the stand-in for NVIDIA's library. machine describes the machine of the stand-in.
+// standIn returns a collector that uses the stand-in for NVIDIA's library. machine is the description of the stand-in's machine.
 func standIn(t *testing.T, machine string) *Collector {
 	t.Helper()
 	root := t.TempDir()

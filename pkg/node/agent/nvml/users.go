@@ -8,18 +8,18 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// hostPIDs is the target of the link /proc/self/ns/pid in the machine's initial PID namespace. It is the same on every Linux machine.
+// hostPIDs is the target of the link /proc/self/ns/pid in the initial PID namespace. hostPIDs is the same on every Linux machine.
 const hostPIDs = "pid:[4026531836]"
 
-// seesProcesses reports whether this program sees all processes of the machine. If a program runs in the PID namespace of a container, the driver
-// reports only the processes of that namespace.
+// seesProcesses reports whether this program can read all processes of the machine. In a container with its own PID namespace, the driver reports
+// only the processes of that namespace.
 func seesProcesses() bool {
 	name, err := os.Readlink("/proc/self/ns/pid")
 	return err == nil && name == hostPIDs
 }
 
-// processes returns the number of processes that use a GPU, or nil if that number is unknown. It is unknown for a GPU with a screen, which is in use
-// even without a process, and for a split GPU, which programs use through its instances.
+// processes returns the number of processes that use a GPU, or nil if the number is unknown. The number is unknown for a GPU with a screen, whose
+// memory is always in use, and for a split GPU, because programs use its instances.
 func (c *Collector) processes(d nvml.Device) *int {
 	if !c.seesProcesses {
 		return nil

@@ -1,6 +1,5 @@
-// Package repair defines how people request the repair of a GPU or the restart of a machine from its agent, and how the agent answers.
-// In: a Node, and a request for the machine or one of its GPUs. Out: annotations of the Node, some written by people and some by the
-// agent.
+// Package repair defines how people request the repair of a GPU or the restart of a machine, and how the machine's agent answers. In: a Node, and a
+// request for the machine or a GPU. Out: annotations of the Node. People write the requests, and the agent writes the answers.
 package repair
 
 import (
@@ -18,33 +17,33 @@ import (
 )
 
 const (
-	// Annotation is the annotation of a Node that holds the requests for its GPUs, a list of Request as JSON. Every user who may write to the Node
-	// may add requests.
+	// Annotation is the Node annotation with the requests for the Node's GPUs, as a JSON list of Request. Every user who may write to the Node can add
+	// requests.
 	Annotation = "paictl.openpai.org/gpu-orders"
-	// Answers is the annotation of a Node that holds the results of the requests, a list of Answer as JSON. Only the Node's agent may write it.
+	// Answers is the Node annotation with the results of the requests, as a JSON list of Answer. Only the Node's agent may write it.
 	Answers = "paictl.openpai.org/gpu-answers"
 )
 
-// Action is the operation that a request asks for.
+// Action is the requested operation.
 type Action string
 
-// The actions of a request.
+// These are the actions of a request.
 const (
-	// Reset resets the GPU, which clears the faults that a reset can clear. No pod may have the GPU.
+	// Reset resets the GPU, which clears some faults. The GPU must not be allocated to a pod.
 	Reset Action = "reset"
-	// Ignore makes the agent ignore the GPU's current fault, so that the GPU gets jobs again. Another fault makes the GPU sick again.
+	// Ignore makes the agent ignore the GPU's current fault, so that the GPU is allocated to jobs again. Another fault makes the GPU sick again.
 	Ignore Action = "ignore"
-	// Heed cancels Ignore, so that a GPU with a fault gets no jobs.
+	// Heed cancels Ignore, so that a GPU with a fault isn't allocated to jobs.
 	Heed Action = "heed"
 )
 
-// Request is a request for one GPU of a machine. A GPU has at most one request, because a later request replaces the earlier one.
+// Request is a request for a GPU of a machine. Each GPU has at most one request, because a later request replaces an earlier request.
 type Request struct {
 	// ID identifies the request.
 	ID     string `json:"id"`
 	GPU    int32  `json:"gpu"`
 	Action Action `json:"action"`
-	// Reason is the fault to ignore. If Reason is "", the request ignores the fault that the GPU has when the request is carried out.
+	// Reason is the fault to ignore. If Reason is "", the agent ignores the GPU's fault at the time of execution.
 	Reason string `json:"reason,omitempty"`
 	// At is the time of the request. An agent that starts hours later ignores the request.
 	At time.Time `json:"at"`
@@ -55,17 +54,17 @@ type Request struct {
 // Answer is the agent's answer to a request.
 type Answer struct {
 	ID string `json:"id"`
-	// Done reports whether the request was carried out. Message is the result, or the reason why the request wasn't carried out.
+	// Done reports whether the request was carried out. Message is the result, or the reason of a failure.
 	Done    bool   `json:"done"`
 	Message string `json:"message"`
 }
 
-// Valid is how long a request is valid. It is longer than the differences between the clocks of machines.
+// Valid is how long a request is valid. Valid is longer than the clock differences between machines.
 const Valid = 15 * time.Minute
 
 const (
-	// mostRequests limits the number of requests. It is more than the number of GPUs that fail on a machine at the same time. Together with
-	// MostMessage, it keeps the answers shorter than mostText.
+	// mostRequests limits the number of requests. Far fewer GPUs of a machine fail at the same time. Together with MostMessage, this limit keeps the
+	// answers shorter than mostText.
 	mostRequests = 64
 	// MostMessage is the maximum length of an answer's message in bytes.
 	MostMessage = 500
@@ -74,7 +73,7 @@ const (
 // mostText limits the size of an annotation, because many programs write annotations of a Node.
 const mostText = 64 << 10
 
-// Read returns the requests on a Node. It returns an error for several requests for the same GPU, and for invalid values.
+// Read returns the requests on a Node. Read returns an error for invalid values, and for several requests for the same GPU.
 func Read(n *corev1.Node) ([]Request, error) {
 	var out []Request
 	if err := read(n, Annotation, &out); err != nil {
@@ -110,7 +109,7 @@ func read(n *corev1.Node, annotation string, to any) error {
 	return nil
 }
 
-// Add adds a request to a Node, and removes requests that are no longer valid.
+// Add adds a request to a Node, and removes expired requests.
 func Add(ctx context.Context, client kubernetes.Interface, node string, o Request) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		n, err := client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
@@ -126,12 +125,12 @@ func Add(ctx context.Context, client kubernetes.Interface, node string, o Reques
 	})
 }
 
-// WriteAnswers replaces the answers on a Node. It fails if the Node has changed since it was read.
+// WriteAnswers replaces the answers on a Node. WriteAnswers fails if the Node has changed since the read.
 func WriteAnswers(ctx context.Context, client kubernetes.Interface, n *corev1.Node, answers []Answer) error {
 	return write(ctx, client, n, Answers, answers)
 }
 
-// write replaces an annotation of a Node. It fails if the Node has changed since it was read.
+// write replaces an annotation of a Node. write fails if the Node has changed since the read.
 func write(ctx context.Context, client kubernetes.Interface, n *corev1.Node, annotation string, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -10,10 +10,9 @@ import (
 )
 
 const (
-	// RestartAnnotation is the annotation of a Node that holds the request to restart its machine, a Restart as JSON. A later request replaces an
-	// earlier one.
+	// RestartAnnotation is the Node annotation with the request to restart the machine, a Restart as JSON. A later request replaces an earlier request.
 	RestartAnnotation = "paictl.openpai.org/restart-order"
-	// RestartAnswer is the annotation of a Node that holds the result of the request, an Answer as JSON. Only the Node's agent may write it.
+	// RestartAnswer is the Node annotation with the result of the request, an Answer as JSON. Only the Node's agent may write it.
 	RestartAnswer = "paictl.openpai.org/restart-answer"
 )
 
@@ -21,10 +20,10 @@ const (
 type Restart struct {
 	// ID identifies the request.
 	ID string `json:"id"`
-	// Boot is the machine's boot ID in the status of its Node at the time of the request. A machine with a different boot ID has already been
-	// restarted, and isn't restarted again.
+	// Boot is the machine's boot ID in the Node's status at the time of the request. The agent restarts the machine only if the current boot ID is still
+	// equal to Boot.
 	Boot string `json:"boot"`
-	// Reason is the reason for the request, and By is the user who made it.
+	// Reason is the reason for the request. By is the user who made the request.
 	Reason string `json:"reason,omitempty"`
 	By     string `json:"by,omitempty"`
 	// At is the time of the request. An agent that reads the request hours later doesn't carry it out.
@@ -50,12 +49,12 @@ func ReadRestartAnswer(n *corev1.Node) (*Answer, error) {
 	return out, err
 }
 
-// WriteRestart writes a request to a Node. It fails if the Node has changed since it was read.
+// WriteRestart writes a request to a Node. WriteRestart fails if the Node has changed since the read.
 func WriteRestart(ctx context.Context, client kubernetes.Interface, n *corev1.Node, r Restart) error {
 	return write(ctx, client, n, RestartAnnotation, r)
 }
 
-// WriteRestartAnswer writes an answer to a Node. It fails if the Node has changed since it was read.
+// WriteRestartAnswer writes an answer to a Node. WriteRestartAnswer fails if the Node has changed since the read.
 func WriteRestartAnswer(ctx context.Context, client kubernetes.Interface, n *corev1.Node, a Answer) error {
 	return write(ctx, client, n, RestartAnswer, a)
 }

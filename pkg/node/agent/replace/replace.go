@@ -1,5 +1,5 @@
-// Package replace writes files atomically: a reader sees either all of the new content or the previous content.
-// In: a name and its content. Out: the file, or an error and the previous file.
+// Package replace writes files atomically. A concurrent reader gets either the complete new content or the previous content. In: a name and its
+// content. Out: the file, or an error and the previous file.
 package replace
 
 import (

@@ -16,11 +16,11 @@ import (
 	specs "tags.cncf.io/container-device-interface/specs-go"
 )
 
-// Instance is a part of a GPU that the hardware isolates from the other parts (MIG). To use it, a container needs permission to open three device
-// files: the files of its two capabilities and the file of the GPU.
+// Instance is a part of a GPU that the hardware isolates from the other parts (MIG). To use an instance, a container needs permission to open three
+// device files: the files of the instance's two capabilities and the file of the GPU.
 type Instance struct {
 	UUID string
-	// File is the name of the GPU's device file, such as nvidia0. The driver's names of capabilities contain the same number.
+	// File is the name of the GPU's device file, such as nvidia0. The names of the driver's capabilities contain the same number.
 	File string
 	// GI and CI are the numbers of the GPU instance and the compute instance.
 	GI, CI int
@@ -32,10 +32,9 @@ type capability struct {
 	mode  uint32
 }
 
-// device returns the path of the capability's device file.
 func (c capability) device() string { return fmt.Sprintf("/dev/nvidia-caps/nvidia-cap%d", c.minor) }
 
-// capabilities returns the two capabilities of an instance, for its GPU instance and for its compute instance.
+// capabilities returns the two capabilities of an instance. The first capability belongs to the GPU instance, and the second to the compute instance.
 func (t *Toolkit) capabilities(i Instance) (out []capability, err error) {
 	number, ok := strings.CutPrefix(i.File, "nvidia")
 	if _, err := strconv.ParseUint(number, 10, 16); !ok || err != nil {
@@ -52,7 +51,6 @@ func (t *Toolkit) capabilities(i Instance) (out []capability, err error) {
 	return out, nil
 }
 
-// capability parses the file in which the driver describes a capability.
 func (t *Toolkit) capability(file string) (c capability, err error) {
 	path := filepath.Join(t.Proc, "driver/nvidia/capabilities", file)
 	data, err := os.ReadFile(path)
@@ -74,7 +72,6 @@ func (t *Toolkit) capability(file string) (c capability, err error) {
 	return capability{minor, mode & 0o777}, nil
 }
 
-// major returns the major number of the device files of capabilities.
 func (t *Toolkit) major() (uint32, error) {
 	data, err := os.ReadFile(filepath.Join(t.Proc, "devices"))
 	if err != nil {
@@ -90,7 +87,8 @@ func (t *Toolkit) major() (uint32, error) {
 	return 0, errors.New("the driver offers no capabilities (nvidia-caps in /proc/devices)")
 }
 
-// capabilityDevices creates the device files of an instance. The driver leaves this to another program, which the machine may not have.
+// capabilityDevices creates the device files of an instance. The driver doesn't create these files, and the machine may not contain another program
+// that creates device files.
 func (t *Toolkit) capabilityDevices(i Instance) error {
 	list, err := t.capabilities(i)
 	if err != nil {
@@ -99,8 +97,8 @@ func (t *Toolkit) capabilityDevices(i Instance) error {
 	return t.makeDevices(list)
 }
 
-// ConfigDevices creates the device files that are needed to split a GPU. It ignores errors. NVIDIA's library reports the error if it can't create the
-// files either.
+// ConfigDevices creates the device files for splitting a GPU. ConfigDevices ignores errors, because NVIDIA's library returns an error if the files
+// are missing.
 func (t *Toolkit) ConfigDevices() {
 	for _, file := range []string{"mig/config", "mig/monitor"} {
 		if c, err := t.capability(file); err == nil {
@@ -126,7 +124,7 @@ func (t *Toolkit) makeDevices(list []capability) error {
 				return err
 			}
 		}
-		// The mode is 0755 because any user of the machine may see that the files exist.
+		// The mode is 0755 because users of the machine may list the files.
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return err
 		}
@@ -140,8 +138,8 @@ func (t *Toolkit) makeDevices(list []capability) error {
 	return nil
 }
 
-// check returns an error unless the edits give a container exactly the device files that an instance needs, which are the file of the GPU and the
-// files of the instance's two capabilities.
+// check returns an error unless the edits contain exactly the device files that an instance requires. These are the file of the GPU and the files of
+// the instance's two capabilities.
 func (t *Toolkit) check(i Instance, e specs.ContainerEdits) error {
 	list, err := t.capabilities(i)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/openpai/paictl/test/nvml"
 )
 
-// splitMachine returns a machine whose first GPU is split into three instances. nvidia-ctk sees the files in which the driver describes their
-// capabilities.
+// splitMachine returns a machine whose first GPU is split into three instances. The machine contains the driver's files that describe the
+// capabilities, for nvidia-ctk.
 func splitMachine(t *testing.T) (*Toolkit, []Instance) {
 	t.Helper()
 	tk := machine(t)
@@ -61,7 +61,7 @@ func TestContainersGetTheDevicesOfTheirInstance(t *testing.T) {
 	assert.Equal(t, []string{"/dev/nvidia0 from /dev/nvidia0"}, nodes(e.Devices[nvml.UUIDs()[1]]))
 	assert.NotContains(t, strings.Join(nodes(e.Common), " "), "caps")
 
-	// A device file that belongs to another driver isn't replaced.
+	// A device file of another driver isn't replaced.
 	file := filepath.Join(tk.Root, "dev/nvidia-caps/nvidia-cap165")
 	require.NoError(t, os.Remove(file))
 	require.NoError(t, syscall.Mknod(file, syscall.S_IFCHR|0o666, 1<<8|3))

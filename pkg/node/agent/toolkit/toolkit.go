@@ -1,6 +1,6 @@
-// Package toolkit determines the edits that a container needs for a real GPU in addition to its device file: the libraries of the
-// machine's driver, control devices, and hooks that run before the container starts.
-// In: nvidia-ctk, of NVIDIA's container toolkit, and the machine's files. Out: edits of containers, as CDI writes them.
+// Package toolkit determines the edits that a container with a real GPU needs in addition to the device file: the libraries of the machine's driver,
+// control devices, and hooks that run before the container starts. In: the program nvidia-ctk of NVIDIA's container toolkit, and the machine's files.
+// Out: edits of containers in the form of CDI.
 package toolkit
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/replace"
 )
 
-// Toolkit runs NVIDIA's program nvidia-ctk. Its methods are safe for concurrent use.
+// Toolkit runs NVIDIA's program nvidia-ctk. All methods can be called concurrently.
 type Toolkit struct {
 	// Program is the path of nvidia-ctk.
 	Program string
@@ -31,42 +31,42 @@ type Toolkit struct {
 	Root string
 	// Proc is the folder that contains the driver's capabilities, such as /proc.
 	Proc string
-	// Hook is the path of nvidia-cdi-hook on the machine, because the container runtime runs the hook.
+	// Hook is the path of nvidia-cdi-hook on the machine. The container runtime runs the hook.
 	Hook string
 
 	mu sync.Mutex
-	// driver is the machine's driver version at the last call of nvidia-ctk, and edits is the result of that call.
+	// driver is the machine's driver version at the last call of nvidia-ctk. edits is the result of that call.
 	driver string
 	edits  *Edits
-	// asked are the GPUs in that call. The result may not contain edits for split GPUs.
+	// asked are the GPUs in the last call. The result may not contain edits for split GPUs.
 	asked []string
-	// again is the time at which to retry GPUs for which the program failed. It is zero if the program didn't fail for any GPU.
+	// again is the time of the next attempt for GPUs for which the program failed. again is zero if the program didn't fail.
 	again time.Time
-	// asking is closed when the running program has ended. It is nil if the program isn't running. The program runs only once at a time, because it
+	// asking is closed when the running program ends. asking is nil if the program isn't running. Only one program runs at a time, because the program
 	// hangs if a GPU hangs.
 	asking chan struct{}
 	failed error
 }
 
-// Edits are the changes to the specification of a container that give the container GPUs.
+// Edits are the changes of a container's specification that give the container access to GPUs.
 type Edits struct {
-	// Common are the edits for each container that has a GPU.
+	// Common are the edits for each container with a GPU.
 	Common specs.ContainerEdits
 	// Devices are the edits for individual GPUs, by UUID.
 	Devices map[string]specs.ContainerEdits
-	// Refused holds the reasons why the program didn't return edits for some GPUs, by UUID.
+	// Refused maps UUIDs of GPUs to errors. Refused contains the GPUs for which the program returned no edits.
 	Refused map[string]error
 }
 
 // refusedFor is how long a GPU stays in Refused before the program runs again, because the GPU may have been reset.
 const refusedFor = time.Minute
 
-// patience is how long nvidia-ctk may take.
+// patience is the time limit of nvidia-ctk.
 const patience = 20 * time.Second
 
-// Edits returns the edits for containers on a machine with this driver version and the GPUs with these UUIDs. The program runs once for each driver
-// version, and again for GPUs that weren't in its last call. gpus must not contain lost GPUs, because the program fails if there are lost GPUs.
-// instances describes the UUIDs that belong to instances. If the instances change, driver must change as well.
+// Edits returns the edits for containers. driver is the machine's driver version, and gpus are the UUIDs of the GPUs. The program runs once for each
+// driver version, and again for GPUs that weren't in the last call. gpus must not contain lost GPUs, because the program fails for lost GPUs.
+// instances describes the UUIDs that belong to instances. If the instances change, driver must also change.
 func (t *Toolkit) Edits(ctx context.Context, driver string, gpus []string, instances ...Instance) (*Edits, error) {
 	t.mu.Lock()
 	if t.knows(driver, gpus) {
@@ -98,7 +98,7 @@ func (t *Toolkit) Edits(ctx context.Context, driver string, gpus []string, insta
 	return nil, errors.New("the machine's GPUs have just changed; checking again")
 }
 
-// knows reports whether the result of the program is valid for this driver and all of these GPUs. The caller holds the lock.
+// knows reports whether the stored result is valid for this driver and all of these GPUs. The caller holds the lock.
 func (t *Toolkit) knows(driver string, gpus []string) bool {
 	if t.edits == nil || t.driver != driver || !t.again.IsZero() && time.Now().After(t.again) {
 		return false
@@ -111,7 +111,7 @@ func (t *Toolkit) knows(driver string, gpus []string) bool {
 	return true
 }
 
-// ask runs the program for at most the time patience, stores its result and closes ended.
+// ask runs the program with the time limit patience, stores the result and closes ended.
 func (t *Toolkit) ask(ctx context.Context, driver string, gpus []string, instances []Instance, ended chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -128,7 +128,7 @@ func (t *Toolkit) ask(ctx context.Context, driver string, gpus []string, instanc
 	close(ended)
 }
 
-// generateAll runs the program for all GPUs at once. If the program fails because of a GPU, generateAll runs it again for the other GPUs.
+// generateAll runs the program for all GPUs at once. If the program fails because of a GPU, generateAll runs the program again for the other GPUs.
 func (t *Toolkit) generateAll(ctx context.Context, gpus []string, instances []Instance) (*Edits, error) {
 	all, err := t.generate(ctx, gpus, instances)
 	if err == nil || len(gpus) < 2 {
@@ -152,7 +152,6 @@ func (t *Toolkit) generateAll(ctx context.Context, gpus []string, instances []In
 	return all, err
 }
 
-// ofThose returns the instances that have one of the UUIDs.
 func ofThose(instances []Instance, uuids ...string) []Instance {
 	return slices.DeleteFunc(slices.Clone(instances), func(i Instance) bool { return !slices.Contains(uuids, i.UUID) })
 }
@@ -167,9 +166,8 @@ func (t *Toolkit) generate(ctx context.Context, gpus []string, instances []Insta
 			return nil, fmt.Errorf("the device files of the instance %s: %w", i.UUID, err)
 		}
 	}
-	// The program identifies GPUs by UUID, because numbers of GPUs change when cards are added or removed. The hook apply-cuda-memory-limits is for
-	// NVIDIA's own container runtime, which reads memory limits from the environment. It would search for the driver below Root, which doesn't exist
-	// on the machine.
+	// Identify GPUs by UUID, because GPU numbers change when cards are added or removed. Disable the hook apply-cuda-memory-limits, which is only useful
+	// for NVIDIA's own container runtime. This hook would search for the driver below Root, which doesn't exist on the machine.
 	args := []string{"--quiet", "cdi", "generate", "--mode=nvml", "--format=json", "--device-name-strategy=uuid", "--no-all-device",
 		"--driver-root=" + t.Root, "--dev-root=" + t.Root, "--nvidia-cdi-hook-path=" + t.Hook, "--disable-hook=apply-cuda-memory-limits"}
 	for _, uuid := range gpus {
@@ -200,14 +198,12 @@ func (t *Toolkit) generate(ctx context.Context, gpus []string, instances []Insta
 	return e, nil
 }
 
-// unified is the path of the device file of the module nvidia-uvm.
 const unified = "/dev/nvidia-uvm"
 
-// controlDevices creates the device files that all containers with GPUs need, and loads the module for unified memory. The driver does neither at the
-// machine's start, but waits for the first CUDA program. Such a program can trigger this only outside of a container. controlDevices returns an error
-// as text.
+// controlDevices creates the device files that all containers with GPUs need, and loads the module for unified memory. Otherwise the driver waits
+// until a CUDA program runs outside of a container. The result is an error message, or "".
 func (t *Toolkit) controlDevices(ctx context.Context) string {
-	// nvidia-ctk could load the module only with chroot, which the agent's image doesn't have.
+	// nvidia-ctk could load the module only with chroot, which the agent's image doesn't contain.
 	load := exec.CommandContext(ctx, "/sbin/modprobe", "nvidia-uvm")
 	load.Env, load.Dir, load.WaitDelay = path(), "/", time.Second
 	load.SysProcAttr = &syscall.SysProcAttr{Chroot: t.Root}
@@ -221,9 +217,9 @@ func (t *Toolkit) controlDevices(ctx context.Context) string {
 	return "its device file was created, but is gone"
 }
 
-// Reset resets the GPU at a PCI address with the machine's nvidia-smi. If persistence mode keeps the GPU open, Reset turns it off during the reset.
-// Reset doesn't turn persistence mode on if it was off before. nvidia-smi fails if the GPU can be reset only together with other GPUs, because NVLink
-// connects them.
+// Reset resets the GPU at a PCI address with the machine's nvidia-smi. Reset disables persistence mode during the reset, because persistence mode
+// keeps the GPU open. Reset restores the previous mode after the reset. nvidia-smi fails if NVLink connects the GPU to other GPUs that can only be
+// reset together.
 func (t *Toolkit) Reset(ctx context.Context, bus string) error {
 	was, err := t.smi(ctx, "--id="+bus, "--query-gpu=persistence_mode", "--format=csv,noheader")
 	persists := err == nil && was == "Enabled"
@@ -233,7 +229,7 @@ func (t *Toolkit) Reset(ctx context.Context, bus string) error {
 	}
 	_, err = t.smi(ctx, "--id="+bus, "--gpu-reset")
 	if persists {
-		// Turn persistence mode on again even if ctx has ended.
+		// Enable persistence mode again even if ctx has ended.
 		later, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
 		_, _ = t.smi(later, "--id="+bus, "--persistence-mode=1") // the GPU also works without it
@@ -241,7 +237,7 @@ func (t *Toolkit) Reset(ctx context.Context, bus string) error {
 	return err
 }
 
-// smi runs the machine's nvidia-smi, and returns the last line of its output. The error also contains this line.
+// smi runs the machine's nvidia-smi, and returns the last line of the output. The error also contains this line.
 func (t *Toolkit) smi(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "/usr/bin/nvidia-smi", args...)
 	cmd.Env, cmd.Dir, cmd.WaitDelay = path(), "/", time.Second
@@ -264,7 +260,7 @@ func (t *Toolkit) smi(ctx context.Context, args ...string) (string, error) {
 		return e.said, e.err
 	case <-ctx.Done():
 	}
-	// SIGKILL doesn't stop a program that hangs within the driver, so don't wait until the program ends.
+	// SIGKILL doesn't stop a program that hangs in the driver, so don't wait for the program.
 	select {
 	case e := <-ended:
 		return e.said, e.err
@@ -273,10 +269,10 @@ func (t *Toolkit) smi(ctx context.Context, args ...string) (string, error) {
 	}
 }
 
-// path returns the whole environment of the programs. Other variables could set flags of nvidia-ctk.
+// path returns the complete environment of the programs. Other variables could set flags of nvidia-ctk.
 func path() []string { return []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"} }
 
-// run runs nvidia-ctk, and returns its output. The error is the last line of its messages.
+// run runs nvidia-ctk, and returns the output. The error is the last line of the program's messages.
 func (t *Toolkit) run(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, t.Program, args...)
 	cmd.Env = path()
@@ -290,7 +286,7 @@ func (t *Toolkit) run(ctx context.Context, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// onMachine replaces paths below Root with their paths on the machine, because the container runtime uses the edits there.
+// onMachine replaces paths below Root with paths on the machine, because the container runtime applies the edits on the machine.
 func (t *Toolkit) onMachine(e *specs.ContainerEdits) {
 	for _, m := range e.Mounts {
 		m.HostPath = t.below(m.HostPath)
@@ -300,7 +296,6 @@ func (t *Toolkit) onMachine(e *specs.ContainerEdits) {
 	}
 }
 
-// below removes Root from a path.
 func (t *Toolkit) below(path string) string {
 	root := strings.TrimSuffix(t.Root, "/")
 	if rest, ok := strings.CutPrefix(path, root+"/"); ok && root != "" {
@@ -309,7 +304,7 @@ func (t *Toolkit) below(path string) string {
 	return path
 }
 
-// lastLine returns the last message of nvidia-ctk without its time.
+// lastLine returns the last message of nvidia-ctk without the timestamp.
 func lastLine(said string) string {
 	lines := strings.Split(strings.TrimSpace(said), "\n")
 	last := lines[len(lines)-1]
@@ -322,8 +317,8 @@ func lastLine(said string) string {
 	return last
 }
 
-// executable returns an error if the machine may not run a program at this path. The folder of path is a folder of the machine, with the same mount
-// options.
+// executable returns an error if the machine doesn't allow programs at this path to run. The folder of path is mounted from the machine with the same
+// mount options.
 func executable(path string) error {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(filepath.Dir(path), &s); err != nil {
@@ -335,10 +330,10 @@ func executable(path string) error {
 	return nil
 }
 
-// noexec is the flag ST_NOEXEC of statfs.
 const noexec = 0x8
 
-// InstallHook installs nvidia-cdi-hook at a path from which the container runtime of the machine can run it. It doesn't interrupt a running hook.
+// InstallHook installs nvidia-cdi-hook at a path at which the machine's container runtime can run the hook. InstallHook doesn't interrupt a running
+// hook.
 func InstallHook(from, to string) error {
 	want, err := os.ReadFile(from)
 	if err != nil {

@@ -54,7 +54,7 @@ func TestContainersGetTheDeviceOfTheirGPUAndTheLibrariesOfTheDriver(t *testing.T
 	e, err := tk.Edits(t.Context(), nvml.Driver, ids)
 	require.NoError(t, err)
 	require.Len(t, e.Devices, 2)
-	// The number of a GPU differs from the number of its device file.
+	// The number of a GPU differs from the number of the GPU's device file.
 	assert.Equal(t, []string{"/dev/nvidia1 from /dev/nvidia1"}, nodes(e.Devices[ids[0]]))
 	assert.Equal(t, []string{"/dev/nvidia0 from /dev/nvidia0"}, nodes(e.Devices[ids[1]]))
 	assert.ElementsMatch(t, []string{"/dev/nvidiactl from /dev/nvidiactl", "/dev/nvidia-uvm from /dev/nvidia-uvm"}, nodes(e.Common))
@@ -87,7 +87,7 @@ func TestAnotherDriverIsLookedAtAgain(t *testing.T) {
 	assert.NotContains(t, libraries(e.Common), nvml.Driver)
 }
 
-// The machine's own modprobe loads the module. In this test, it also creates the device file, because nvidia-ctk finds no module.
+// The machine's own modprobe loads the module. In this test, modprobe also creates the device file, because nvidia-ctk finds no module.
 func TestWithoutUnifiedMemoryNoContainerStarts(t *testing.T) {
 	t.Parallel()
 	tk := machine(t)
@@ -107,7 +107,7 @@ func TestWithoutUnifiedMemoryNoContainerStarts(t *testing.T) {
 	require.NoError(t, err, "it is looked at again")
 }
 
-// busybox adds a shell, mknod, and a modprobe with one line to the root folder.
+// busybox adds a shell, mknod, and a modprobe script to the root folder.
 func busybox(t *testing.T, root, modprobe string) {
 	t.Helper()
 	for _, name := range []string{"sh", "mknod"} {

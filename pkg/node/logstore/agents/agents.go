@@ -1,6 +1,6 @@
-// Package agents queries the program that keeps the logs of a machine and measures the resource use of its containers.
-// In: the name of the machine, a pod and its container. Out: the response, or an error that the agent or log doesn't
-// exist, or that the agent is temporarily unavailable.
+// Package agents queries the program that stores the logs of a machine and measures the resource use of the machine's containers. In: the name of the
+// machine, a pod and its container. Out: the response, or an error. The error reports whether the agent or the log doesn't exist, or whether the
+// agent is temporarily unavailable.
 package agents
 
 import (
@@ -25,19 +25,19 @@ import (
 )
 
 var (
-	// ErrBadQuery is the error for a request that the agent rejects as invalid.
+	// ErrBadQuery means that the agent rejected a request as invalid.
 	ErrBadQuery = errors.New("bad query")
 )
 
 const (
 	remembered = 30 * time.Second // how long an agent's address is cached
-	// absence is how long a machine without an agent is remembered. It is short because a new agent may start at any moment.
+	// absence is the cache time of the result "no agent" for a machine. absence is short because a new agent may start at any moment.
 	absence = time.Second
-	// renewal is how long after its agent's last response a machine still counts as a machine with an agent, because the machine has no agent while
-	// the agent's pod is being replaced.
+	// renewal is how long a machine counts as a machine with an agent after the agent's last response. The machine has no agent while the agent's pod is
+	// being replaced.
 	renewal  = 5 * time.Minute
 	dialTime = 5 * time.Second
-	// headTime limits the time until a response begins. It is longer than the half minute that an agent waits for lines at most.
+	// headTime limits the time until a response begins. headTime is longer than the maximum time that an agent waits for lines, which is 30 seconds.
 	headTime  = 45 * time.Second
 	maxReason = 4 << 10
 	maxUse    = 4 << 20
@@ -61,8 +61,8 @@ type place struct {
 	until   time.Time
 }
 
-// New returns the Agents of a cluster. pods are the pods in the platform's namespace. token returns the key for signing requests, or "" while the key
-// isn't known.
+// New returns the Agents of a cluster. pods are the pods in the platform's namespace. token returns the key for signing requests, or "" if the key is
+// unknown.
 func New(pods corev1client.PodInterface, token func() string) *Agents {
 	return &Agents{pods: pods, token: token, now: time.Now, known: map[string]place{}, answered: map[string]time.Time{}, http: &http.Client{
 		Transport: &http.Transport{
@@ -74,12 +74,12 @@ func New(pods corev1client.PodInterface, token func() string) *Agents {
 	}}
 }
 
-// Get requests a page of a container's log from the agent of a machine. The caller closes the body of the response.
+// Get requests a page of a container's log from a machine's agent. The caller closes the body of the response.
 func (a *Agents) Get(ctx context.Context, node, uid, container string, query url.Values) (*http.Response, error) {
 	return a.ask(ctx, node, logapi.Path(uid, container), query)
 }
 
-// Use requests the resource use of all containers of jobs on a machine.
+// Use requests the resource use of all job containers on a machine.
 func (a *Agents) Use(ctx context.Context, node string) ([]logapi.Use, error) {
 	resp, err := a.ask(ctx, node, logapi.UsePath, nil)
 	if errors.Is(err, logapi.ErrNoLog) || errors.Is(err, logapi.ErrNoAgent) {
@@ -128,14 +128,15 @@ func (a *Agents) ask(ctx context.Context, node, path string, query url.Values) (
 	case http.StatusBadRequest:
 		return nil, fmt.Errorf("%w: %s", ErrBadQuery, why)
 	case http.StatusUnauthorized, http.StatusForbidden:
-		// An upgrade replaces the job controller before the agents, and an agent of another release may expect another form of signature.
+		// An upgrade replaces the job controller before the agents. An agent of another release may require another form of signature.
 		a.forget(node)
 		return nil, fmt.Errorf("%w: the agent on %s refuses the job controller (%d %s); if it stays so after an upgrade, run: paictl service start -n %s", logapi.ErrAway, node, resp.StatusCode, why, logapi.Service)
 	}
 	return nil, fmt.Errorf("the agent on %s answers %d: %s", node, resp.StatusCode, why)
 }
 
-// address returns the address of a machine's agent. It returns ErrNoAgent if the machine has no agent, and ErrAway if the agent is being replaced.
+// address returns the address of a machine's agent. address returns ErrNoAgent if the machine has no agent, and ErrAway while the agent is being
+// replaced.
 func (a *Agents) address(ctx context.Context, node string) (string, error) {
 	a.mu.Lock()
 	p, ok := a.known[node]
@@ -182,7 +183,6 @@ func (a *Agents) forget(node string) {
 	delete(a.known, node)
 }
 
-// placeOf searches pods for the agent of a machine.
 func placeOf(pods []corev1.Pod, node string) place {
 	out := place{}
 	for i := range pods {

@@ -110,8 +110,8 @@ func TestTheAgentOfAMachineIsAsked(t *testing.T) {
 	}
 }
 
-// An upgrade replaces the job controller before the agents. An agent of an earlier release expects another proof of the token, and rejects the
-// request. Because the agent will be replaced soon, readers try again, and the end of a log isn't archived as if the log was complete.
+// An upgrade replaces the job controller before the agents. An agent of an earlier release requires another signature and rejects the request.
+// Readers must retry, because the agent will be replaced soon. The end of a log must not be archived as if the log was complete.
 func TestAnAgentThatRefusesTheControllerIsAway(t *testing.T) {
 	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

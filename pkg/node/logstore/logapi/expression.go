@@ -8,15 +8,15 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Limits of a client's expression. A repetition of ten characters can become thousands of instructions. Each instruction takes memory, and also takes
-// time for each line.
+// These constants limit a client's expression. A repetition of ten characters can compile to thousands of instructions. Each instruction takes
+// memory, and time for each line.
 const (
 	maxExpression   = 256 // bytes
 	maxInstructions = 2000
 )
 
-// Expression compiles an expression of a client that isn't trusted. It limits the memory and the time that the expression takes. The server and the
-// agents both use this function, so they reject the same expressions.
+// Expression compiles an expression of an untrusted client. Expression limits the memory and the time of the expression. The server and the agents
+// use this function, so they reject the same expressions.
 func Expression(text string) (*regexp.Regexp, error) {
 	const remedy = "write a shorter one with fewer repetitions such as {0,1000}, or search in the output"
 	if len(text) > maxExpression {
@@ -36,7 +36,7 @@ func Expression(text string) (*regexp.Regexp, error) {
 	return out, nil
 }
 
-// weight returns an upper bound of the number of instructions to which an expression will be compiled.
+// weight returns an upper bound of the number of instructions in the compiled expression.
 func weight(re *syntax.Regexp) int {
 	n := 0
 	for _, sub := range re.Sub {

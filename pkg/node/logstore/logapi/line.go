@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// Line is a line of a log. Agents and the kubelet send its time, a space, its text and a newline. The archive sends only its text and a newline.
+// Line is a line of a log. Agents and the kubelet send the time, a space, the text and a newline. The archive sends only the text and a newline.
 type Line struct {
-	// Stamp is the time at which the line was written, in RFC 3339, or "" if the time isn't known.
+	// Stamp is the time of the line in RFC 3339, or "" if the time is unknown.
 	Stamp string `json:"stamp,omitempty"`
-	// Text is the line without the newline at its end, as the program wrote it. It may contain bytes that aren't UTF-8.
+	// Text is the line as the program wrote it, without the trailing newline. Text may contain bytes that aren't UTF-8.
 	Text []byte `json:"text"`
 }
 
-// Append appends the line to b in the format of a response. times means that the line begins with its time.
+// Append appends the line to b in the format of a response. If times is set, the line begins with its time.
 func (l *Line) Append(b []byte, times bool) []byte {
 	if times {
 		b = append(append(b, l.Stamp...), ' ')
@@ -24,11 +24,11 @@ func (l *Line) Append(b []byte, times bool) []byte {
 	return append(append(b, l.Text...), '\n')
 }
 
-// maxLine is the size above which Read splits a line, because Read holds lines in memory.
+// maxLine is the maximum size of a line in memory. Read splits longer lines.
 const maxLine = 1 << 20
 
-// Read calls give with each line of a log. times reports whether the log was sent with times. A carriage return before the newline is part of the
-// program's output.
+// Read calls the function give with each line of a log. times reports whether the log contains times. A carriage return before the newline is part of
+// the line.
 func Read(r io.Reader, times bool, give func(Line) error) error {
 	b := bufio.NewReaderSize(r, 64<<10)
 	var text []byte
@@ -53,8 +53,8 @@ func Read(r io.Reader, times bool, give func(Line) error) error {
 	}
 }
 
-// parse separates the time of a line from its text. Agents send an empty time for a line that the container runtime didn't write. The second part of
-// a line that Read has split has no time.
+// parse splits a line into its time and its text. Agents send an empty time for a line that the container runtime didn't write. If Read has split a
+// line, the second part has no time.
 func parse(text []byte, times bool) Line {
 	if stamp, rest, ok := bytes.Cut(text, []byte(" ")); ok && times {
 		if _, err := time.Parse(time.RFC3339Nano, string(stamp)); err == nil || len(stamp) == 0 {

@@ -3,24 +3,24 @@
 //	GET /v1/logs/{uid}/{container}?offset=&tail=&since=&match=&stream=&times=&wait=
 //	GET /v1/use
 //
-// In: nothing. Out: names. The response to the first request is a page of a log: lines, each with its time before it unless times is
-// false. The page begins at a position (offset), with the last lines (tail), or at a time that long ago (since: 10m). match is a regular
-// expression, and selects matching lines; stream selects the lines of stdout or of stderr. wait is how long the response may wait for
-// lines. Headers contain the start of the next page and the missing ranges. The response to the second request is a list of Use: the
-// current resource use of the containers of jobs.
+// In: nothing. Out: names. The response to the first request is a page of a log. Each line of the page begins with its time unless times is false.
+// The page begins at a position (offset) or at a time (since), or contains the last lines (tail). For example, since=10m means ten minutes ago.
+// match is a regular expression that selects lines. stream selects the lines of stdout or stderr. wait is how long the response may wait for lines.
+// Headers contain the start of the next page and the missing ranges. The response to the second request is a list of Use, which is the current
+// resource use of the containers of jobs.
 package logapi
 
 import "errors"
 
 var (
-	// ErrNoAgent is the error for a machine that has no agent, so that its logs aren't stored.
+	// ErrNoAgent means that the machine has no agent. The logs of the machine aren't stored.
 	ErrNoAgent = errors.New(NoAgent)
-	// ErrNoLog is the error for a container whose log the machine doesn't keep.
+	// ErrNoLog means that the machine doesn't store the log of the container.
 	ErrNoLog = errors.New("the machine keeps no log of it")
-	// ErrAway is the error for a machine whose agent doesn't respond now, because it is being replaced or can't be reached. The caller retries, or
-	// treats the log as possibly incomplete.
+	// ErrAway means that the machine's agent doesn't respond, because the agent is being replaced or is unreachable. The caller retries, or treats the
+	// log as possibly incomplete.
 	ErrAway = errors.New("the agent that keeps the logs of this machine doesn't answer now")
-	// ErrUnmeasured is the error for a machine whose containers aren't measured, because it has no agent or its agent is too old.
+	// ErrUnmeasured means that the machine's containers aren't measured. The machine has no agent, or the agent is too old.
 	ErrUnmeasured = errors.New("nothing measures the containers of this machine")
 )
 
@@ -29,29 +29,29 @@ type Use struct {
 	Pod string `json:"pod"` // its UID
 	// Container is the ID of the container in the container runtime.
 	Container string `json:"container"`
-	// CPU is the number of cores in use. It is nil if the container has just started.
+	// CPU is the number of cores in use. CPU is nil if the container has just started.
 	CPU *float64 `json:"cpu"`
-	// Memory is the memory in use in bytes, without file caches that weren't used recently.
+	// Memory is the used memory in bytes. Memory doesn't include file caches that weren't used recently.
 	Memory int64 `json:"memoryBytes"`
 }
 
-// UsePath is the path of requests for the resource use of containers.
+// UsePath is the path of requests for the containers' resource use.
 const UsePath = "/v1/use"
 
 const (
-	// Service is the name of the agents' DaemonSet, and the value of the label app.kubernetes.io/name on its pods.
+	// Service is the name of the agents' DaemonSet. Service is also the value of the label app.kubernetes.io/name on the agents' pods.
 	Service = "log-manager"
-	// PortName is the name of the port of an agent's container.
+	// PortName is the name of the port of the agent's container.
 	PortName = "http"
 	// TokenSecret is the name of the Secret with the token for signing requests.
 	TokenSecret = "log-manager-token"
 	// TokenKey is the key of the token in TokenSecret.
 	TokenKey = "token"
-	// NoAgent is the text in the job controller's response if a machine has no agent.
+	// NoAgent is the message in the job controller's response if a machine has no agent.
 	NoAgent = "no agent keeps the logs of this machine"
 )
 
-// Headers of a response. The values of all of them are numbers.
+// Headers of a response. All values are numbers.
 const (
 	HeaderStart = "X-Pai-Log-Start" // the position of the first kept byte of the log: the size of the dropped part before it
 	HeaderNext  = "X-Pai-Log-Next"  // the start of the next page
@@ -65,5 +65,5 @@ func Headers() []string {
 	return []string{HeaderStart, HeaderNext, HeaderEnd, HeaderGaps, HeaderLimit}
 }
 
-// Path returns the path of the log of a container.
+// Path returns the path of a container's log.
 func Path(uid, container string) string { return "/v1/logs/" + uid + "/" + container }

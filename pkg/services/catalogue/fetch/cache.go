@@ -10,8 +10,8 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// cache stores archives by digest, and for each reference the digest of its archive. It is a folder that only the user can read. Its errors are
-// ignored, because without a cache, charts are only fetched again.
+// cache is a folder that only the user can read. cache stores archives by digest, and maps each reference to a digest. Errors are ignored, because
+// charts can be downloaded again.
 type cache string
 
 func newCache(dir string) cache {
@@ -26,7 +26,7 @@ func newCache(dir string) cache {
 }
 
 // get returns the archive of a reference, or nil if the archive isn't in the cache. A reference without version and digest is never cached, because
-// its chart may change at any time.
+// the chart may change at any time.
 func (c cache) get(ref catalogue.ChartRef) []byte {
 	if c == "" || ref.Version == "" && ref.Digest == "" {
 		return nil
@@ -43,7 +43,7 @@ func (c cache) get(ref catalogue.ChartRef) []byte {
 	return data
 }
 
-// put stores an archive. The archive must have been checked against its reference.
+// put stores an archive. The caller must have checked the archive against the reference.
 func (c cache) put(ref catalogue.ChartRef, data []byte) {
 	if c == "" || ref.Version == "" && ref.Digest == "" {
 		return
@@ -64,7 +64,7 @@ func (c cache) reference(ref catalogue.ChartRef) string {
 	return filepath.Join(string(c), strings.Replace(key, ":", "-", 1)+".ref")
 }
 
-// fromBundle returns the archive with a digest from the folder charts of a bundle, or nil.
+// fromBundle returns the archive with the given digest in the folder charts of a bundle, or nil.
 func fromBundle(dir, digest string) []byte {
 	if dir == "" || digest == "" {
 		return nil

@@ -1,6 +1,5 @@
-// Package fetch fetches upstream charts.
-// In: a reference, which is oci://, a chart repository, a URL or a path. Out: the chart, checked against its digest and version. Fetched charts are
-// cached, so that a second start needs no network.
+// Package fetch fetches upstream charts. In: a reference, which is oci://, a chart repository, a URL or a path. Out: a chart with the expected digest
+// and version. Fetched charts are cached, so that a second start works offline.
 package fetch
 
 import (
@@ -22,34 +21,33 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// Limits of a server's response. Helm's loader limits the unpacked archive to 100 MiB, and each of its files to 5 MiB.
+// These constants limit a server's response. Helm's loader limits the unpacked archive to 100 MiB, and each file in the archive to 5 MiB.
 const (
 	maxArchive = 32 << 20
 	maxIndex   = 64 << 20
 )
 
-// defaultTimeout is the default of Options.Timeout.
 const defaultTimeout = 2 * time.Minute
 
-// Options defines where charts are found, and how they are downloaded.
+// Options defines the sources of charts and the settings of downloads.
 type Options struct {
-	// Cache is the folder for fetched charts. If it is "", the folder paictl/charts in the user's cache folder is used.
+	// Cache is the folder for fetched charts. The default is the folder paictl/charts in the user's cache folder.
 	Cache string
-	// Bundle is the folder of a bundle, or "". If the bundle's folder charts contains an archive with the required digest, this archive is used.
+	// Bundle is the folder of a bundle, or "". Fetch uses an archive in the bundle's folder charts if the archive has the required digest.
 	Bundle string
-	// Registry is cluster.docker-registry. Its login is used for its host.
+	// Registry is cluster.docker-registry. The login is sent only to the host of this registry.
 	Registry  config.DockerRegistry
 	Transport http.RoundTripper // nil means http.DefaultTransport
 	Timeout   time.Duration     // the timeout of one chart; 0 means two minutes
 }
 
-// Fetcher fetches upstream charts. It is safe for concurrent use.
+// Fetcher fetches upstream charts. Fetcher can be used concurrently.
 type Fetcher struct {
 	Options
 	cache cache
 }
 
-// New returns a fetcher. Unset options get their defaults.
+// New returns a fetcher with defaults for empty options.
 func New(o Options) *Fetcher {
 	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
 	if o.Transport == nil {

@@ -36,7 +36,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// archive packs a small chart with the given version and returns the name of the file.
+// archive packs a small chart with the given version, and returns the name of the archive.
 func archive(t *testing.T, dir, version string) string {
 	t.Helper()
 	c, err := loader.LoadDir("../testdata/charts/base")
@@ -54,7 +54,7 @@ func read(t *testing.T, file string) []byte {
 	return data
 }
 
-// fetcher returns a Fetcher with its own cache and its own logins, so that the user's files are ignored.
+// fetcher returns a Fetcher with a separate cache and separate logins, so that the user's files aren't used.
 func fetcher(t *testing.T, o Options) *Fetcher {
 	t.Helper()
 	home := t.TempDir()
@@ -67,8 +67,7 @@ func fetcher(t *testing.T, o Options) *Fetcher {
 	return New(o)
 }
 
-// serveRegistry starts a registry that contains two versions of the chart base, and an image. If login isn't empty, the registry requires this
-// login.
+// serveRegistry starts a registry with two versions of the chart base and an image. The registry requires the login unless login is empty.
 func serveRegistry(t *testing.T, login string) (server *httptest.Server, archiveDigest, manifestDigest string) {
 	t.Helper()
 	handler := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
@@ -200,7 +199,6 @@ func TestARegistryThatWantsALoginGetsIt(t *testing.T) {
 	require.NoError(t, err, "docker is logged in")
 }
 
-// plainServer simulates a server without TLS on the network.
 type plainServer struct {
 	target *url.URL
 
@@ -245,7 +243,7 @@ func TestNothingComesWithoutTLSUnlessItIsPinned(t *testing.T) {
 	assert.Empty(t, strings.Join(plain.logins, ""), "the login stays here")
 }
 
-// serveRepository starts a server for a chart repository. If login isn't empty, the repository requires this login.
+// serveRepository starts a chart repository. The repository requires the login unless login is empty.
 func serveRepository(t *testing.T, login string, change func(*repo.IndexFile)) *httptest.Server {
 	t.Helper()
 	dir := t.TempDir()
@@ -415,7 +413,7 @@ func TestAChartLiesOnThisMachine(t *testing.T) {
 	}
 }
 
-// pack returns an archive that contains one file of zeros.
+// pack returns an archive with a file of zeros.
 func pack(t *testing.T, path string, size int64) string {
 	t.Helper()
 	var b bytes.Buffer

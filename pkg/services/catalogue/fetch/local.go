@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// local reads a chart from this machine. The chart is a folder or an archive.
+// local reads a chart from a folder or an archive on this machine.
 func local(ref catalogue.ChartRef) (*chart.Chart, error) {
 	file := ref.Chart
 	if !filepath.IsAbs(file) {

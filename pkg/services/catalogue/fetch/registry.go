@@ -21,8 +21,8 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// fromRegistry pulls a chart from an OCI registry. It doesn't use Helm's client, because that client can't be canceled, has no limits, and uses
-// plain HTTP if TLS fails.
+// fromRegistry pulls a chart from an OCI registry. fromRegistry doesn't use Helm's client, because that client doesn't support cancellation or
+// limits, and falls back to plain HTTP if TLS fails.
 func (f *Fetcher) fromRegistry(ctx context.Context, ref catalogue.ChartRef, repository string) ([]byte, error) {
 	plain := plainHost(ref)
 	opts := []name.Option{name.WithDefaultRegistry("")}
@@ -39,7 +39,7 @@ func (f *Fetcher) fromRegistry(ctx context.Context, ref catalogue.ChartRef, repo
 	}
 	target := name.Reference(repo.Digest(ref.Digest))
 	if ref.Version != "" {
-		// Tags can't contain a plus sign; Helm replaces it with an underscore.
+		// Tags can't contain a plus sign. Like Helm, use an underscore instead.
 		target = repo.Tag(strings.ReplaceAll(ref.Version, "+", "_"))
 	}
 	got, err := remote.Get(target, options...)
@@ -50,7 +50,7 @@ func (f *Fetcher) fromRegistry(ctx context.Context, ref catalogue.ChartRef, repo
 	if err != nil {
 		return nil, err
 	}
-	// Helm shows the digest of the manifest, and sha256sum shows the digest of the archive. Both digests are accepted.
+	// Helm prints the digest of the manifest, and sha256sum prints the digest of the archive. A reference may contain either digest.
 	if ref.Digest != "" && ref.Digest != got.Digest.String() && ref.Digest != layer.Digest.String() {
 		return nil, wrongDigest(ref, layer.Digest.String())
 	}
@@ -87,7 +87,7 @@ func pullLayer(ref name.Digest, options []remote.Option) ([]byte, error) {
 	return readLimited(r, maxArchive)
 }
 
-// withVersions returns an error that lists the existing versions if the requested version doesn't exist. Otherwise it returns err.
+// withVersions returns an error that lists the existing versions if the requested version doesn't exist. Otherwise withVersions returns err.
 func withVersions(err error, repo name.Repository, ref catalogue.ChartRef, options []remote.Option) error {
 	if statusOf(err) != http.StatusNotFound || ref.Version == "" {
 		return err
@@ -102,7 +102,7 @@ func withVersions(err error, repo name.Repository, ref catalogue.ChartRef, optio
 	return noVersion(ref.Version, tags)
 }
 
-// noVersion returns an error for a version that doesn't exist. Its remedy lists up to eight existing versions, the newest first.
+// noVersion returns the error for a missing version. The remedy lists up to eight existing versions, newest first.
 func noVersion(version string, there []string) error {
 	const most = 8
 	sortVersions(there)
@@ -113,10 +113,9 @@ func noVersion(version string, there []string) error {
 	return hint.Errorf("the versions are "+strings.Join(slices.Compact(there), ", ")+more, "there is no version %s", version)
 }
 
-// logins holds the login from the configuration for its registry. For other registries it uses the logins of docker and podman.
+// logins returns the login in the configuration for the configured registry. For other registries, logins returns the logins of docker and podman.
 type logins struct{ own config.DockerRegistry }
 
-// Resolve implements authn.Keychain.
 func (l logins) Resolve(r authn.Resource) (authn.Authenticator, error) {
 	if l.own.Username != "" && r.RegistryStr() == registryHost(l.own.Domain) {
 		return authn.FromConfig(authn.AuthConfig{Username: l.own.Username, Password: l.own.Password.Reveal()}), nil
@@ -124,7 +123,7 @@ func (l logins) Resolve(r authn.Resource) (authn.Authenticator, error) {
 	return authn.DefaultKeychain.Resolve(r)
 }
 
-// registryHost returns the name that the library uses for a registry, because docker.io has two names.
+// registryHost returns the library's name for a registry. docker.io has two names.
 func registryHost(domain string) string {
 	if r, err := name.NewRegistry(domain); err == nil {
 		return r.RegistryStr()
@@ -132,5 +131,5 @@ func registryHost(domain string) string {
 	return domain
 }
 
-// sameHost reports whether a URL leads to the registry in the configuration, and whether the configuration has a login for it.
+// sameHost reports whether the configuration contains a login for the host of a URL.
 func (l logins) sameHost(u *url.URL) bool { return l.own.Username != "" && u.Host == l.own.Domain }

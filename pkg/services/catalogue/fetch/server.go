@@ -22,7 +22,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// fromServer downloads a chart over HTTP. The reference is the address of an archive, or of a repository whose index lists the archive.
+// fromServer downloads a chart over HTTP. The reference is the URL of an archive, or of a repository with an index that lists the archive.
 func (f *Fetcher) fromServer(ctx context.Context, ref catalogue.ChartRef) ([]byte, error) {
 	base, err := url.Parse(ref.Chart)
 	if err != nil {
@@ -54,7 +54,6 @@ func (f *Fetcher) fromServer(ctx context.Context, ref catalogue.ChartRef) ([]byt
 	return data, nil
 }
 
-// server is the server of a reference, with the login for this server.
 type server struct {
 	client         *http.Client
 	home           *url.URL
@@ -67,7 +66,7 @@ func (s *server) get(ctx context.Context, address string, limit int64) ([]byte, 
 		return nil, err
 	}
 	r.Header.Set("User-Agent", "paictl/"+version.Version)
-	// A repository may store its archives on another host. The login is only sent to the repository's own host.
+	// A repository may store archives on another host. The login is sent only to the repository's own host.
 	if s.user != "" && r.URL.Host == s.home.Host && r.URL.Scheme == s.home.Scheme {
 		r.SetBasicAuth(s.user, s.password)
 	}
@@ -83,7 +82,7 @@ func (s *server) get(ctx context.Context, address string, limit int64) ([]byte, 
 	return readLimited(answer.Body, limit)
 }
 
-// find looks up a chart in the repository's index. It returns the address and the digest of the archive.
+// find looks up a chart in the repository's index, and returns the URL and the digest of the archive.
 func (s *server) find(ctx context.Context, wanted, release string) (address, digest string, err error) {
 	data, err := s.get(ctx, s.home.JoinPath("index.yaml").String(), maxIndex)
 	if err != nil {
@@ -128,8 +127,8 @@ func (s *server) address(v *repo.ChartVersion) (address, digest string, err erro
 	return address, digest, err
 }
 
-// login returns the login for a server. For the host of cluster.docker-registry, this is the login in the configuration. Otherwise it is the login
-// that "helm repo add" has stored.
+// login returns the login for a server. For the host of cluster.docker-registry, the login comes from the configuration. For other hosts, "helm repo
+// add" has stored the login.
 func (f *Fetcher) login(base *url.URL) (user, password string) {
 	if (logins{f.Registry}).sameHost(base) {
 		return f.Registry.Username, f.Registry.Password.Reveal()
@@ -146,7 +145,7 @@ func (f *Fetcher) login(base *url.URL) (user, password string) {
 	return "", ""
 }
 
-// sortVersions sorts versions, the newest first and invalid versions last.
+// sortVersions sorts versions. The newest version comes first, and invalid versions come last.
 func sortVersions(all []string) {
 	versions := make(repo.ChartVersions, len(all))
 	for i, v := range all {

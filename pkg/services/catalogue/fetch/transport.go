@@ -15,14 +15,13 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// guarded rejects all requests to other machines without TLS, whether they come from the address, from a redirect, or from a library that falls back
-// to plain HTTP. A reference may allow one host without TLS, to which no password is sent.
+// guarded rejects requests without TLS to other machines. Such a request may come from the URL, from a redirect, or from a library that falls back to
+// plain HTTP. A reference may allow plain HTTP for one host. guarded sends no password to this host.
 type guarded struct {
 	base  http.RoundTripper
 	plain string // host:port that may be used without TLS
 }
 
-// RoundTrip implements http.RoundTripper.
 func (g guarded) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Scheme == "https" || isLoopback(r.URL.Hostname()) {
 		return g.base.RoundTrip(r)
@@ -42,7 +41,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// plainHost returns the host to which a reference allows plain HTTP, or "". The data of this host is checked against the digest.
+// plainHost returns the host for which a reference allows plain HTTP, or "". The digest protects the data of this host.
 func plainHost(ref catalogue.ChartRef) string {
 	u, err := url.Parse(ref.Chart)
 	if err != nil || ref.Digest == "" || u.Scheme == "https" || u.Scheme == "oci" && !ref.PlainHTTP {
@@ -51,7 +50,6 @@ func plainHost(ref catalogue.ChartRef) string {
 	return u.Host
 }
 
-// statusError is the error for a response with an unexpected status.
 type statusError struct {
 	url  string
 	code int
@@ -61,7 +59,7 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("%s answers %d %s", e.url, e.code, http.StatusText(e.code))
 }
 
-// readLimited reads all data. It returns an error if the data has more than limit bytes.
+// readLimited reads all data. readLimited returns an error if the data is longer than limit bytes.
 func readLimited(r io.Reader, limit int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {
@@ -73,7 +71,6 @@ func readLimited(r io.Reader, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// explain adds a remedy to an error of fetching a chart.
 func explain(err error, ref catalogue.ChartRef) error {
 	err = fmt.Errorf("fetch %s: %w", ref.Chart, err)
 	if hint.Of(err) != "" || errors.Is(err, context.Canceled) {
