@@ -44,7 +44,7 @@ func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
 const waitFor = 60 * time.Second
 
-// world is a connection to a cluster that has the definitions, but no jobs, machines or handler yet.
+// world is a connection to a cluster with the definitions, but without jobs, machines and a handler.
 type world struct {
 	*kube.Cluster
 	t       *testing.T
@@ -99,7 +99,7 @@ policies:
   - {name: broken, alerts: {alertname: GpuXidFatal}, steps: [{do: drain}, {do: reset-gpu}, {do: uncordon}]}
 `
 
-// handler starts a handler that leads, and returns it with a function that stops it.
+// handler starts a leading handler, and returns it with a function that stops it.
 func (w *world) handler(c *policy.Config, config *rest.Config) (h *alerthandler.Handler, end func()) {
 	w.t.Helper()
 	h, err := alerthandler.New(alerthandler.Options{Config: config, JobNamespace: kube.JobNamespace, Policies: c, Log: w.log})
@@ -155,7 +155,7 @@ func (w *world) pod(node, name string) {
 	require.NoError(w.t, err)
 }
 
-// machinesWork removes evicted pods, as kubelets do, and answers requests to reset GPUs, as agents do.
+// machinesWork deletes evicted pods like the kubelet, and answers requests to reset GPUs like the agent.
 func (w *world) machinesWork(resets *atomic.Int64) {
 	ctx := w.t.Context()
 	done := make(chan struct{})
@@ -197,7 +197,7 @@ func idle(user, job string) policy.Alert {
 	return alert(map[string]string{"alertname": "JobGpusIdle", "user": user, "job_name": job}, start)
 }
 
-// start is the time at which alerts begin: after the latest job or machine of the test was created.
+// start is the time at which alerts begin. It is later than the creation of all jobs and machines of the test.
 var start time.Time
 
 // send sends alerts as Alertmanager does, until the handler accepts them.
@@ -228,7 +228,7 @@ func (w *world) actions() map[string]*v1.Action {
 	return out
 }
 
-// settled waits until n Actions exist and all are finished. It fails if there are more than n Actions.
+// settled waits until n Actions exist and all are finished. It fails for more than n Actions.
 func (w *world) settled(n int) map[string]*v1.Action {
 	w.t.Helper()
 	var all map[string]*v1.Action
@@ -258,7 +258,7 @@ func (w *world) request(change func(*v1.Action)) *v1.Action {
 	return a
 }
 
-// An idle job is stopped only once, however often Alertmanager repeats the alert, and its Framework contains the reason. Other jobs keep running.
+// An idle job is stopped only once, even if Alertmanager repeats the alert. Its Framework contains the reason. Other jobs keep running.
 func TestAnIdleJobIsStopped(t *testing.T) {
 	w := open(t)
 	f := w.job("ann", "train")
@@ -300,8 +300,8 @@ policies: [{name: idle, alerts: {alertname: JobGpusIdle}, steps: [{do: stop-job,
 	require.Equal(t, jobv1.ExecutionStart, jobtest.Framework(t, w.Cluster, f.Name).Spec.ExecutionType)
 }
 
-// The handler is killed at any request, either before the request is sent or before the response arrives. The next handler completes the work with
-// the same result, and nothing happens twice.
+// The handler is killed at any request, before the request is sent or before the response arrives. The next handler completes the work without
+// repeating an effect.
 func TestKilledAnywhere(t *testing.T) {
 	w := open(t)
 	var resets atomic.Int64
@@ -309,7 +309,7 @@ func TestKilledAnywhere(t *testing.T) {
 	for i := range 20 {
 		w.node(fmt.Sprintf("n%d", i))
 	}
-	// Each run of the test takes a fifth of the points, so that many runs together take all points.
+	// Each run tests a fifth of the points, so that many runs together cover all points.
 	for point, more := rand.IntN(5), true; more; point += 5 {
 		for _, answered := range []bool{true, false} {
 			require.NoError(t, w.objects.Resource(v1.Actions).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
@@ -355,7 +355,7 @@ func finished(all map[string]*v1.Action) bool {
 	return true
 }
 
-// mortal simulates a killed handler: it lets a number of requests that change something pass, and then fails all requests.
+// mortal simulates a killed handler. It allows a number of writing requests, and then fails all requests.
 type mortal struct {
 	left     atomic.Int64
 	answered bool // the last request reaches the API server, but its answer gets lost
@@ -409,7 +409,7 @@ policies: [{name: broken, alerts: {alertname: GpuXidFatal}, steps: [{do: cordon}
 	require.Equal(t, map[v1.Phase]int{v1.PhaseSucceeded: 4, v1.PhaseRefused: 3}, phases)
 }
 
-// A request has no effect if its requester may not make it, if its target was replaced, or if it is stale.
+// A request has no effect if the requester isn't allowed to make it, if the target was replaced, or if the request is stale.
 func TestForgedAndStaleRequests(t *testing.T) {
 	w := open(t)
 	f := w.job("ann", "train")
@@ -467,7 +467,6 @@ func TestTheDefinitionRefuses(t *testing.T) {
 	require.ErrorContains(t, patch(`{"spec":{"canceled":"other"}}`), "stays canceled")
 }
 
-// A request whose body isn't a message of Alertmanager gets an error.
 func TestMessages(t *testing.T) {
 	w := open(t)
 	h, _ := w.handler(config(t, stopIdle), w.Config)

@@ -23,7 +23,6 @@ func (w *world) nodeNow(name string) *corev1.Node {
 	return n
 }
 
-// answersReset writes the answer to the request to reset a GPU, as the machine's agent does.
 func (w *world) answersReset(name string, gpu int32) {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool {
@@ -39,7 +38,7 @@ func (w *world) answersReset(name string, gpu int32) {
 	}, waitFor, 20*time.Millisecond)
 }
 
-// uncordons waits until n Actions to uncordon have ended, and returns the last of them.
+// uncordons waits until n Actions to uncordon have ended, and returns the last of these Actions.
 func (w *world) uncordons(n int) (last *v1.Action) {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool {

@@ -18,17 +18,18 @@ import (
 )
 
 const (
-	// mostOpen limits the unfinished Actions of policies, separately for jobs and for machines. At this limit, the handler rejects alerts, and
-	// Alertmanager sends them again.
+	// mostOpen limits the number of unfinished Actions of policies for jobs, and for machines. At this limit, the handler rejects alerts, and
+	// Alertmanager sends them again later.
 	mostOpen = 1000
-	// valid is how long after its grace period an Action of a policy may wait to begin. The limits per hour can make it wait for hours.
+	// valid is the time after the grace period within which an Action of a policy must begin. It is long because the limits per hour can delay an
+	// Action for hours.
 	valid = 24 * time.Hour
-	// followed is how long after the end of a step the next step may still begin.
+	// followed is the time after the end of a step within which the next step must begin.
 	followed = 12 * time.Hour
 )
 
-// full reports whether policies may create no more Actions: for jobs if jobs is set, otherwise for machines. Actions for jobs have a lower limit,
-// so that idle jobs leave room for broken machines.
+// full reports whether a limit of Actions is reached. jobs selects the limits for Actions on jobs instead of machines. The limit of all Actions is
+// lower for jobs, so that idle jobs leave room for broken machines.
 func full(all map[string]*v1.Action, jobs bool) bool {
 	open := 0
 	for _, a := range all {
@@ -43,7 +44,8 @@ func full(all map[string]*v1.Action, jobs bool) bool {
 	return open >= mostOpen || len(all) >= most
 }
 
-// target returns the job or the machine that an alert names, in its current state. problem is the reason why the alert has no valid target, or "".
+// target returns the job or the machine that the labels of an alert name, in its current state. problem is the reason why the target is invalid, or
+// "".
 func (h *Handler) target(p *policy.Policy, alert *policy.Alert) (spec v1.ActionSpec, subject policy.Subject, problem string) {
 	t := alert.Target()
 	if p.ForJobs() {
@@ -83,7 +85,7 @@ func (h *Handler) target(p *policy.Policy, alert *policy.Alert) (spec v1.ActionS
 	return spec, policy.Subject{Machine: n.Name}, ""
 }
 
-// create creates the Action for the step of a policy at index at. made is nil if the Action already exists.
+// create creates the Action for the step with index at. made is nil if the Action already exists.
 func (h *Handler) create(ctx context.Context, p *policy.Policy, incident string, at int, spec v1.ActionSpec, annotations map[string]string) (made *v1.Action, err error) {
 	s := p.Steps[at]
 	spec.Do, spec.By, spec.DryRun = s.Do, v1.Requester{Kind: v1.ByPolicy, Name: p.Name}, spec.DryRun || p.DryRun
@@ -122,7 +124,7 @@ func (h *Handler) makeStep(ctx context.Context, incident string, at int, last bo
 	return keepAction(u)
 }
 
-// numbered returns the index of the policy's step that an Action carries out. ok is false if no policy created the Action.
+// numbered returns the index of the step that an Action carries out. ok is false if no policy created the Action.
 func numbered(a *v1.Action) (at int, ok bool) {
 	if a.Spec.By.Kind != v1.ByPolicy || a.Labels[LabelPolicy] != a.Spec.By.Name {
 		return 0, false
@@ -132,7 +134,7 @@ func numbered(a *v1.Action) (at int, ok bool) {
 	return at, err == nil && at >= 0 && a.Name == named.ActionName(a.Labels[LabelIncident], at)
 }
 
-// nextStep returns the name of the Action for the step after a step of a policy that has succeeded. ok is false if no step follows.
+// nextStep returns the name of the Action for the step after Action a. ok is false if a hasn't succeeded or is the last step.
 func nextStep(a *v1.Action) (name string, ok bool) {
 	at, ok := numbered(a)
 	if !ok || a.Status.Phase != v1.PhaseSucceeded || a.Labels[LabelLast] != "" || a.Status.EndTime == nil {
@@ -142,7 +144,7 @@ func nextStep(a *v1.Action) (name string, ok bool) {
 	return named.ActionName(a.Labels[LabelIncident], at+1), true
 }
 
-// follow creates the Action for the next step of a policy if the step of Action a has succeeded.
+// follow creates the Action for the next step of a policy if Action a has succeeded.
 func (h *Handler) follow(ctx context.Context, a *v1.Action, now time.Time) error {
 	next, ok := nextStep(a)
 	if !ok {
@@ -170,11 +172,10 @@ func (h *Handler) follow(ctx context.Context, a *v1.Action, now time.Time) error
 	return err
 }
 
-// abandon handles a step that must not follow, because its policy has changed or no handler was running. If the machine would stay cordoned without
-// any message, abandon creates an Action for the step nevertheless. This Action never begins: it is refused or expires at once, so that
-// administrators get a notice.
+// abandon handles a next step that must not begin, because the policy has changed or the handler wasn't running. If the machine would stay cordoned
+// without a notice, abandon creates an Action that is refused or expires at once. Administrators then get a notice about this Action.
 func (h *Handler) abandon(ctx context.Context, a *v1.Action, at int, p *policy.Policy, spec v1.ActionSpec, now time.Time) error {
-	// A later step may already have been removed because it was old.
+	// A later step may already have been removed because of its age.
 	if a.Spec.DryRun || now.Sub(a.Status.EndTime.Time) > h.o.Policies.Keep.D() || !h.holds(a) || endOf(a).Before(h.cordonedSince(a)) {
 		return nil
 	}
@@ -190,7 +191,7 @@ func (h *Handler) abandon(ctx context.Context, a *v1.Action, at int, p *policy.P
 	return err
 }
 
-// endOf returns the end of an Action, or its start or creation if that is later: the clock may have been behind at the end.
+// endOf returns the latest of an Action's end, start and creation times. The clock may have been behind at the end.
 func endOf(a *v1.Action) time.Time {
 	end := a.Status.EndTime.Time
 	if t := a.Status.StartTime; t != nil && t.After(end) {
@@ -215,7 +216,7 @@ func (h *Handler) cordonedSince(a *v1.Action) time.Time {
 	return m.Since()
 }
 
-// holds reports whether the machine of a policy's Action is cordoned for the alert of that Action.
+// holds reports whether the machine is cordoned for the alert of a policy's Action.
 func (h *Handler) holds(a *v1.Action) bool {
 	if a.Spec.Machine == nil {
 		return false

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube/watch"
 )
 
-// However many jobs are idle, there is room for Actions for broken machines.
+// Idle jobs, regardless of their number, leave room for Actions for broken machines.
 func TestIdleJobsLeaveRoomForMachines(t *testing.T) {
 	build := func(jobs, machines int, phase v1.Phase) map[string]*v1.Action {
 		out := map[string]*v1.Action{}

@@ -22,11 +22,10 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/repair"
 )
 
-// same reports whether two statuses are equal.
 func same(a, b *v1.ActionStatus) bool { return equality.Semantic.DeepEqual(a, b) }
 
-// patch adds the UID of the intended object to a patch and calls send. The API server rejects the patch if another object has the name now; then
-// patch returns errMoved.
+// patch adds the UID of the intended object to a patch and calls send. It returns errMoved if another object now has the name, because the API server
+// then rejects the patch.
 func (h *Handler) patch(_ context.Context, uid types.UID, patch map[string]any, send func([]byte) error) error {
 	meta, _ := patch["metadata"].(map[string]any)
 	if meta == nil {
@@ -46,10 +45,9 @@ func (h *Handler) patch(_ context.Context, uid types.UID, patch map[string]any, 
 	}
 }
 
-// frameworks is the resource in which jobs are stored.
 var frameworks = jobv1.Resource
 
-// stopJob requests the end of a job, and stores the reason in the annotation that the command "job why" shows.
+// stopJob requests the end of a job. It stores the reason in an annotation, which the command "job why" shows.
 func (h *Handler) stopJob(ctx context.Context, a *v1.Action) error {
 	reason := a.Spec.Reason + " (" + a.Spec.By.Text() + ")"
 	patch := map[string]any{
@@ -66,9 +64,9 @@ func (h *Handler) stopJob(ctx context.Context, a *v1.Action) error {
 	return err
 }
 
-// cordon cordons a machine and marks the Action that did so. If policies have already cordoned the machine, a policy adds its alert to the mark,
-// and a person takes over the cordon. For a new cordon, the patch includes the taint, which the node controller would otherwise add later. The time
-// of the taint identifies this cordon, even if the machine is uncordoned and cordoned again at once.
+// cordon cordons a machine and adds the mark of the Action. If a policy has already cordoned the machine, the Action of another policy adds its alert
+// to the mark. The Action of a person replaces that mark. The patch for a new cordon includes the taint, which the node controller would otherwise
+// add later. The time of the taint identifies this cordon, even if the machine is uncordoned and cordoned again at once.
 func (h *Handler) cordon(ctx context.Context, a *v1.Action, m *step.Machine) error {
 	mark, spec := h.markOf(a, a.Spec.Reason), map[string]any{"unschedulable": true}
 	switch n, ok := h.nodes.Get(a.Spec.Machine.Name); {
@@ -90,7 +88,7 @@ func (h *Handler) markOf(a *v1.Action, reason string) v1.Mark {
 	return v1.Mark{Action: a.Name, By: a.Spec.By, Reason: reason, At: h.o.Now().UTC()}
 }
 
-// mark writes the mark of a machine together with the given fields of the Node's spec.
+// mark writes the mark of a machine, and the given fields of the Node's spec.
 func (h *Handler) mark(ctx context.Context, a *v1.Action, version string, spec map[string]any, m v1.Mark) error {
 	text, err := json.Marshal(m)
 	if err != nil {
@@ -99,8 +97,8 @@ func (h *Handler) mark(ctx context.Context, a *v1.Action, version string, spec m
 	return h.patchNode(ctx, a.Spec.Machine.Name, a.Spec.Machine.UID, version, spec, map[string]any{v1.MarkAnnotation: string(text)})
 }
 
-// uncordon makes a machine schedulable again. If a policy does so, uncordon records the time, which counts toward a limit; if a person does so, it
-// removes the recorded times. If other alerts still need the cordon, it only removes the alert of this Action from the mark.
+// uncordon makes a machine schedulable again. If other alerts still need the cordon, it only removes the alert of this Action from the mark. For a
+// policy, it records the time, which counts toward a limit. For a person, it removes the recorded times.
 func (h *Handler) uncordon(ctx context.Context, a *v1.Action, m *step.Machine) error {
 	if a.Spec.By.Kind == v1.ByPolicy && m.Mark != nil {
 		if rest := m.Mark.Without(a.Name); rest != nil {
@@ -118,7 +116,6 @@ func (h *Handler) uncordon(ctx context.Context, a *v1.Action, m *step.Machine) e
 	return h.patchNode(ctx, a.Spec.Machine.Name, a.Spec.Machine.UID, m.Version, map[string]any{"unschedulable": nil}, annotations)
 }
 
-// evict requests the eviction of pods. The API server respects disruption budgets.
 func (h *Handler) evict(ctx context.Context, pods []step.Pod) error {
 	var errs []error
 	for _, p := range pods {
@@ -142,11 +139,11 @@ func (h *Handler) evict(ctx context.Context, pods []step.Pod) error {
 	return errors.Join(errs...)
 }
 
-// managed reports whether the job controller creates a pod again that has no owner. It does so for the pods of jobs.
+// managed reports whether the job controller replaces a deleted pod although the pod has no owner reference.
 func managed(p *corev1.Pod) bool { return p.Labels[jobv1.LabelFramework] != "" }
 
-// reset requests the reset of a GPU from the agent on its machine. The request contains the Action's UID, so that the same request isn't made
-// twice.
+// reset writes a request to reset a GPU, which the agent on the machine reads. The request contains the Action's UID, so that repeated calls make
+// only one request.
 func (h *Handler) reset(ctx context.Context, a *v1.Action) error {
 	m := a.Spec.Machine
 	n, err := h.core.CoreV1().Nodes().Get(ctx, m.Name, metav1.GetOptions{})
@@ -174,7 +171,7 @@ func (h *Handler) reset(ctx context.Context, a *v1.Action) error {
 	return repair.Add(ctx, h.core, m.Name, repair.Request{ID: string(a.UID), GPU: *m.GPU, Action: repair.Reset, Reason: a.Spec.Reason, At: h.o.Now().UTC(), By: a.Spec.By.Text()})
 }
 
-// restart orders the agent on a machine to restart the machine. The order contains the Action's UID and the ID of the boot that the restart ends.
+// restart orders the agent on a machine to restart the machine. The order contains the Action's UID and the current boot ID.
 func (h *Handler) restart(ctx context.Context, a *v1.Action, m *step.Machine) error {
 	n, err := h.core.CoreV1().Nodes().Get(ctx, a.Spec.Machine.Name, metav1.GetOptions{})
 	if err != nil {
@@ -192,13 +189,13 @@ func (h *Handler) restart(ctx context.Context, a *v1.Action, m *step.Machine) er
 	return repair.WriteRestart(ctx, h.core, n, repair.Restart{ID: string(a.UID), Boot: a.Status.Boot, Reason: a.Spec.Reason, At: a.Status.StartTime.UTC(), By: a.Spec.By.Text()})
 }
 
-// refusals holds the latest reason why the API server rejected the eviction of each pod.
+// refusals holds, for each pod, the latest reason why the API server rejected the eviction.
 type refusals struct {
 	mu  sync.Mutex
 	why map[types.UID]string
 }
 
-// mostRefusals limits how many reasons are remembered. Reasons for pods that no longer exist count, too.
+// mostRefusals limits the number of stored reasons, including reasons for deleted pods.
 const mostRefusals = 10_000
 
 func (r *refusals) get(uid types.UID) string {

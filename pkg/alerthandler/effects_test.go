@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/repair"
 )
 
-// A person may take over a machine between the decision and the order, and the watch may not show that yet.
+// A person may cordon a machine between the decision and the order, while the watch still holds the old version.
 func TestAnOrderToRestartIsForTheNodeOfTheDecision(t *testing.T) {
 	at := metav1.NewTime(time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC))
 	a := &v1.Action{ObjectMeta: metav1.ObjectMeta{Name: "lost-1", UID: "a1"}, Spec: v1.ActionSpec{Do: v1.OperationRestartMachine, Machine: &v1.Machine{Name: "node3", UID: "n3"}},
@@ -37,8 +37,7 @@ func TestAnOrderToRestartIsForTheNodeOfTheDecision(t *testing.T) {
 	require.ErrorIs(t, h.restart(t.Context(), a, &step.Machine{UID: "n4", Version: "8"}), errMoved)
 }
 
-// A policy's request to reset a GPU doesn't replace another request that the agent is still carrying out, because a person may have made that
-// request.
+// A policy's request to reset a GPU doesn't replace a pending request, because a person may have made the pending request.
 func TestAnOrderToResetWaitsForAPersonsOrder(t *testing.T) {
 	now, gpu := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC), int32(2)
 	core := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node3", UID: "n3"}})

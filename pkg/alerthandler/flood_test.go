@@ -35,10 +35,10 @@ const (
 	mostFloodHeap     = 64 << 20
 )
 
-// A thousand alerts within a minute cost a few requests each, and no further requests when Alertmanager repeats them. Most Actions wait for a
-// limit. After a change elsewhere in the cluster, the handler checks each of these Actions again without a request.
+// A thousand alerts within a minute cost a few requests each. Repeated alerts cost no requests. Most Actions wait for a limit. After another change
+// in the cluster, the handler checks each of these Actions again without a request.
 func TestAThousandAlertsInAMinute(t *testing.T) {
-	// Use the same percentage as the program, because tests may run with a different one.
+	// Use the GC percentage of the program, because tests may run with a different value.
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	tier.More(t, "two minutes")
 	w := open(t)
@@ -138,7 +138,7 @@ func (c *requestCounter) text() string {
 	return fmt.Sprint(c.of)
 }
 
-// quiet waits until the client has sent no request for some seconds, and returns the time of the last request.
+// quiet waits until the client has sent no request for some seconds. It returns the time of the last request.
 func (c *requestCounter) quiet(t *testing.T) (last time.Time) {
 	t.Helper()
 	const long = 6 * time.Second // a handler that retries does so after five
@@ -155,7 +155,7 @@ func (c *requestCounter) quiet(t *testing.T) (last time.Time) {
 	return last
 }
 
-// watchHeap samples the heap until the returned function is called. That function returns the maximum growth of the heap in bytes, and the maximum
+// watchHeap samples the heap until the returned function is called. This function returns the maximum growth of the heap in bytes, and the maximum
 // number of goroutines.
 func watchHeap(t *testing.T) func() (grown int64, goroutines int) {
 	t.Helper()

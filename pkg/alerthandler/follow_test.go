@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube/watch"
 )
 
-// ofActions returns a handler that can create Actions, and whose clock shows now.
+// ofActions returns a handler that can create Actions. Its clock shows now.
 func ofActions(now time.Time) *Handler {
 	h := ofNodes(fake.NewClientset())
 	h.metrics = newMetrics()
@@ -31,8 +31,8 @@ func ofActions(now time.Time) *Handler {
 	return h
 }
 
-// The first step of a policy has drained a machine, but the next steps can't follow. The handler creates an Action that never begins, whose message
-// explains why the machine stays cordoned and how to return it to service.
+// The first step of a policy has drained a machine, but the next steps can't follow. The handler creates an Action that never begins. Its message
+// explains why the machine stays cordoned, and how to return the machine to service.
 func TestAMachineWhosePolicyEndsInBetween(t *testing.T) {
 	ended := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
 	broken := policy.Policy{Name: "broken", Steps: []policy.Step{{Do: v1.OperationDrain}, {Do: v1.OperationRestartMachine}, {Do: v1.OperationUncordon}}}

@@ -1,10 +1,9 @@
-// Package alerthandler is the program pai-alert-handler, which acts on alerts according to policies, and on requests of administrators.
-// In: alerts that Alertmanager sends; Actions, jobs, machines and people, which are watched. Out: Actions, and their effects: jobs are stopped or
-// run another attempt; machines are cordoned, drained and restarted; GPUs are reset.
+// Package alerthandler is the program pai-alert-handler, which carries out operations on jobs and machines for alerts and for administrators.
+// In: messages from Alertmanager; watched Actions, jobs, machines and people. Out: Actions, and their effects: jobs are stopped or run another
+// attempt; machines are cordoned, drained and restarted; GPUs are reset.
 //
-// It is the only program of the platform that stops other people's jobs or cordons machines. Package step makes the decisions, and this package
-// collects the facts and carries out the decisions. It writes each decision before it acts, and each effect can be repeated, so that the program
-// can be killed at any time.
+// No other program of the platform stops other people's jobs or cordons machines. Package step makes the decisions. This package collects the facts
+// and carries out the decisions. It writes each decision before it acts, and each effect can be repeated. So the program can be killed at any time.
 package alerthandler
 
 import (
@@ -40,24 +39,23 @@ import (
 
 // Options configure a Handler.
 type Options struct {
-	Config *rest.Config
-	// JobNamespace is the namespace of the jobs' Frameworks.
+	Config       *rest.Config
 	JobNamespace string
 	Policies     *policy.Config
-	// Notify configures notices; nil turns them off. SystemNamespace is the namespace of the record of sent notices.
+	// Notify configures notices. Nil disables notices. SystemNamespace is the namespace of the ConfigMap that records sent notices.
 	Notify          *notify.Config
 	SystemNamespace string
-	// Audit stores records of the handler's effects; nil means that no records are written. The records are also written to AuditLines.
+	// Audit stores audit records of the handler's effects. If Audit is nil, no records are written. The records are also written to AuditLines.
 	Audit      audit.Poster
 	AuditLines io.Writer
 	// Reports configures the source of the figures in weekly reports.
 	Reports ReportOptions
-	// Pause is the shortest time between two checks for notices; 0 means two seconds.
+	// Pause is the minimum time between two checks for notices. 0 means two seconds.
 	Pause time.Duration
 	Log   *slog.Logger
-	// Now returns the current time; nil means time.Now.
+	// Now returns the current time. Nil means time.Now.
 	Now func() time.Time
-	// Elapsed is a clock that can't be set; nil means the program's.
+	// Elapsed returns the reading of a monotonic clock. Nil means the clock of the process.
 	Elapsed func() time.Time
 }
 
@@ -79,14 +77,13 @@ type Handler struct {
 	endings endings // of alerts without an Action
 	metrics *metrics
 	records *records // nil if none are written
-	// notifier sends notices. It is nil if no channel is configured.
+	// notifier is nil if no channel is configured.
 	notifier *notify.Notifier
 	weekly   *weekly
 	clock    clock
 	jumped   bool // whether clock had jumped at the beginning of the round; belongs to the goroutine that leads
 }
 
-// jobFacts holds the fields of a job's Framework that decisions need.
 type jobFacts struct {
 	object, user, name, vc string
 	uid                    types.UID
@@ -94,12 +91,12 @@ type jobFacts struct {
 	tags                   []string
 	ended, stopping        bool
 	attempt                time.Time // when the latest attempt began; zero before the first one
-	// requested is the pending request for another attempt. finished reports whether the current attempt has ended without such a request. retrying
-	// reports whether the next attempt waits for its start time.
+	// requested is the pending request for another attempt. finished reports whether the current attempt has ended and no other attempt was
+	// requested. retrying reports whether the next attempt waits for its start time.
 	requested          string
 	finished, retrying bool
 	requeues           []jobv1.Requeue
-	// news holds the facts that notices need. It is nil for a job without an owner.
+	// news holds the facts for notices. It is nil for a job without an owner.
 	news *notify.Job
 }
 
@@ -150,7 +147,7 @@ func wakes[T any](h *Handler) func([]watch.Change[T], string) {
 	return func([]watch.Change[T], string) { h.wake() }
 }
 
-// wake wakes the leader and the notifier, so that they check all Actions again.
+// wake makes the leader and the notifier check all Actions again.
 func (h *Handler) wake() {
 	for _, c := range []chan struct{}{h.touched, h.news} {
 		select {
@@ -172,7 +169,7 @@ func keepJob(f *jobv1.Framework) (*jobFacts, error) {
 		news: news(f, &row)}, nil
 }
 
-// keepNode returns a copy of a Node with only the fields that decisions need, because the images and addresses of a Node take much memory.
+// keepNode returns a copy of a Node with only the fields that decisions need. The images and addresses of a Node would take much memory.
 func keepNode(n *corev1.Node) (*corev1.Node, error) {
 	out := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, CreationTimestamp: n.CreationTimestamp, Labels: n.Labels, Annotations: n.Annotations}}
 	out.Spec.Unschedulable, out.Spec.Taints, out.Status.NodeInfo.BootID = n.Spec.Unschedulable, n.Spec.Taints, n.Status.NodeInfo.BootID
@@ -208,7 +205,7 @@ func (h *Handler) Run(ctx context.Context) error {
 // Synced reports whether jobs, nodes and Actions have been read once.
 func (h *Handler) Synced() bool { return len(h.unread()) == 0 }
 
-// unread returns the names of the resources that haven't been read yet, for example because their definitions are missing.
+// unread returns the names of the resources whose watches haven't delivered their objects yet, for example because the definitions are missing.
 func (h *Handler) unread() (out []string) {
 	for _, r := range []struct {
 		name   string
@@ -221,7 +218,7 @@ func (h *Handler) unread() (out []string) {
 	return out
 }
 
-// list returns all Actions, the oldest first.
+// list returns all Actions in order of age, the oldest first.
 func (h *Handler) list() []*v1.Action {
 	all := h.actions.All()
 	out := make([]*v1.Action, 0, len(all))
@@ -240,7 +237,7 @@ func (h *Handler) list() []*v1.Action {
 	return out
 }
 
-// machines returns the machines that run jobs, and marks those that are out of service.
+// machines returns the machines that run jobs, including the machines that are out of service.
 func (h *Handler) machines() step.Machines {
 	m := step.Machines{Out: map[string]bool{}, Cordoned: map[string]bool{}}
 	for name, n := range h.nodes.All() {
@@ -258,14 +255,14 @@ func (h *Handler) machines() step.Machines {
 	return m
 }
 
-// runsJobs reports whether a machine may run jobs, because it isn't reserved for the control plane.
+// runsJobs reports whether a machine isn't reserved for the control plane.
 func runsJobs(n *corev1.Node) bool {
 	return !controlPlane(n) || !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
 		return t.Key == roleControlPlane && t.Effect == corev1.TaintEffectNoSchedule
 	})
 }
 
-// roleControlPlane is the key of the label and of the taint of machines of the control plane.
+// roleControlPlane is the key of a label and a taint of control-plane machines.
 const roleControlPlane = "node-role.kubernetes.io/control-plane"
 
 func controlPlane(n *corev1.Node) bool {
@@ -282,12 +279,11 @@ func ready(n *corev1.Node) bool {
 	return false
 }
 
-// hasAgent reports whether an agent has ever reported the state of the GPUs of a machine.
 func hasAgent(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == checks.ConditionGPUsUnhealthy })
 }
 
-// sick returns the fault that the agent reports for the GPUs of a machine, or "".
+// sick returns the GPU fault that the agent reports for a machine, or "".
 func sick(n *corev1.Node) string {
 	for _, c := range n.Status.Conditions {
 		switch {
@@ -301,5 +297,5 @@ func sick(n *corev1.Node) string {
 	return ""
 }
 
-// mostSick limits the part of a condition's message that is copied to a status, in bytes.
+// mostSick limits the text that a status copies from the message of a condition, in bytes.
 const mostSick = 300

@@ -33,7 +33,7 @@ func xid(node string) policy.Alert {
 	return alert(map[string]string{"alertname": "GpuXidFatal", "node": node, "gpu": "0"}, start)
 }
 
-// before returns a configuration for clients that calls do once, before the first request that selects accepts.
+// before returns a client configuration that calls do once, before the first request that selects accepts.
 func (w *world) before(selects func(*http.Request, string) bool, do func() error) *rest.Config {
 	var done atomic.Bool
 	c := rest.CopyConfig(w.Config)
@@ -62,7 +62,7 @@ func (w *world) cordonByHand(ctx context.Context, node string) error {
 	return err
 }
 
-// If the Action for the next step can't be created at once, it is created later.
+// An Action for the next step that can't be created at once is created later.
 func TestTheNextStepIsMadeLater(t *testing.T) {
 	w := open(t)
 	w.node("n1")
@@ -74,7 +74,7 @@ func TestTheNextStepIsMadeLater(t *testing.T) {
 	w.settled(2)
 }
 
-// A person cordons a machine just before a policy does. The policy neither takes over that cordon nor ends it.
+// A person cordons a machine just before a policy does. The policy doesn't take over or end that cordon.
 func TestAPersonIsFaster(t *testing.T) {
 	w := open(t)
 	w.node("n1")
@@ -104,8 +104,8 @@ func TestAnOldMarkIsRemoved(t *testing.T) {
 	}, waitFor, 20*time.Millisecond)
 }
 
-// When a machine breaks for the fourth time within a week, it stays out of service, and its mark says so. If a person returns it to service, the
-// count begins again.
+// When a machine breaks for the fourth time within a week, it stays out of service, and its mark contains the reason. If a person returns the machine
+// to service, the count begins again.
 func TestAMachineThatBreaksAgainAndAgain(t *testing.T) {
 	w := open(t)
 	w.node("n1")
@@ -136,7 +136,7 @@ func TestAMachineThatBreaksAgainAndAgain(t *testing.T) {
 	}, waitFor, 20*time.Millisecond)
 }
 
-// Machines of the control plane are left alone, and so are alerts that name no GPU for a reset.
+// Policies don't act on machines of the control plane, or on alerts about a reset without a GPU.
 func TestMachinesThatAreLeftAlone(t *testing.T) {
 	w := open(t)
 	w.node("n1")
@@ -150,7 +150,7 @@ func TestMachinesThatAreLeftAlone(t *testing.T) {
 	require.Empty(t, w.actions())
 }
 
-// After a dry run, the next steps are dry runs, too. A policy that now makes only dry runs has no effect through earlier Actions either.
+// After a dry run, the next steps are dry runs, too. If a policy now makes only dry runs, its earlier Actions also have no effect.
 func TestTheConfigurationChanges(t *testing.T) {
 	w := open(t)
 	f := w.job("ann", "train")
@@ -217,7 +217,7 @@ func (w *world) clocked(c *policy.Config) (h *alerthandler.Handler, ahead *atomi
 	return h, ahead, func(node string) { w.node(node) }
 }
 
-// An Action that waits because of a limit begins when the limit allows it.
+// An Action that waits because of a limit begins when the limit allows the Action.
 func TestTheRestWaits(t *testing.T) {
 	w := open(t)
 	w.job("ann", "a")
@@ -260,7 +260,7 @@ func TestAnAlertThatFiresForWeeks(t *testing.T) {
 	}
 }
 
-// If the Action for the next step can't be created for hours, it is created afterwards, so that the machine doesn't stay cordoned without a reason.
+// The Action for the next step is created even after an outage of hours, so that the machine doesn't stay cordoned without a reason.
 func TestTheNextStepIsMadeAfterAnOutage(t *testing.T) {
 	w := open(t)
 	w.node("n1")

@@ -16,44 +16,43 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// Labels of Actions that a policy has created.
 const (
 	LabelPolicy   = "paictl.openpai.org/policy"
 	LabelIncident = "paictl.openpai.org/incident"
 	LabelStep     = "paictl.openpai.org/step"
-	// LabelLast marks the Action of the last step. If the policy gets more steps later, they aren't carried out for alerts whose steps were already
-	// completed.
+	// LabelLast marks the Action of the last step. If the policy gets more steps later, the additional steps don't run for alerts whose steps were
+	// already completed.
 	LabelLast = "paictl.openpai.org/last-step"
 )
 
-// Annotations of the Action for the first step of an incident. The values are times in RFC 3339. Each annotation holds one field of
-// policy.Incident, so that two replicas don't overwrite each other's fields.
+// Annotations of the Action for the first step of an incident. Times are in RFC 3339. Each annotation holds one field of policy.Incident, so that two
+// replicas don't overwrite each other's fields.
 const (
 	// AnnotationLastAlert is the approximate time of Alertmanager's last message about the alert.
 	AnnotationLastAlert = "paictl.openpai.org/last-alert"
-	// AnnotationAlertStarted is the latest start of the alert that a message has reported.
+	// AnnotationAlertStarted is the latest start time of the alert in Alertmanager's messages.
 	AnnotationAlertStarted = "paictl.openpai.org/alert-started"
-	// AnnotationAlertEnded is the time at which the alert ended. While the alert fires, the annotation is missing.
+	// AnnotationAlertEnded is the time at which the alert ended. The annotation is missing while the alert fires.
 	AnnotationAlertEnded = "paictl.openpai.org/alert-ended"
 )
 
-// AnnotationAlertLabels holds the labels of the alert as JSON, on the Action for the first step of an incident. The policy selects the alert by
-// these labels.
+// AnnotationAlertLabels holds the labels of the alert as JSON, on the Action for the first step of an incident.
 const AnnotationAlertLabels = "paictl.openpai.org/alert-labels"
 
-// mostLabels limits the size of the labels that are stored, in bytes.
+// mostLabels limits the size of the stored labels, in bytes.
 const mostLabels = 16 << 10
 
 const (
-	// mostTries limits how often a message is handled again because the API server has a newer version of the Action than the watch.
+	// mostTries limits how often the handler repeats a change after a conflict. A conflict means that the watch holds an old version of the Action.
 	mostTries = 5
-	// noted is the minimum interval between two writes of AnnotationLastAlert. notedOver is the same for an Action that has begun or ended.
+	// noted is the minimum interval between two writes of AnnotationLastAlert. notedOver is the minimum interval for an Action that has begun or
+	// ended.
 	noted, notedOver = 5 * time.Minute, time.Hour
 )
 
 var errBehind = errors.New("other replicas changed the actions of the alert")
 
-// incidentOf returns the incident that an Action belongs to if it is the incident's first step, otherwise nil.
+// incidentOf returns the incident of an Action, or nil if the Action isn't the first step of an incident.
 func incidentOf(a *v1.Action) *policy.Incident {
 	if a.Spec.By.Kind != v1.ByPolicy || a.Labels[LabelPolicy] != a.Spec.By.Name || a.Labels[LabelStep] != "0" {
 		return nil
@@ -80,7 +79,7 @@ func annotated(a *v1.Action, name string) time.Time {
 
 func annotation(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// lastAlert returns the time of the last message about an Action's alert, or the time at which the Action was created if that is later.
+// lastAlert returns the time of the last message about an Action's alert, but not earlier than the creation of the Action.
 func lastAlert(a *v1.Action) time.Time {
 	if i := incidentOf(a); i != nil && i.Last.After(a.CreationTimestamp.Time) {
 		return i.Last
@@ -88,8 +87,8 @@ func lastAlert(a *v1.Action) time.Time {
 	return a.CreationTimestamp.Time
 }
 
-// unheard returns a message if Alertmanager hasn't repeated the alert of an Action for a while, otherwise "". In that case, the alert may have
-// ended without a message, or it is silenced.
+// unheard returns a message if Alertmanager hasn't repeated the alert of an Action for a while, otherwise "". Such an alert may have ended without a
+// message, or may be silenced.
 func unheard(a *v1.Action, now time.Time) string {
 	if last := lastAlert(a); incidentOf(a) != nil && now.Sub(last) > policy.Fresh {
 		return "it waits: Alertmanager hasn't repeated the alert since " + last.UTC().Format(time.RFC3339)
@@ -97,7 +96,7 @@ func unheard(a *v1.Action, now time.Time) string {
 	return ""
 }
 
-// latest holds the Action for the first step of the latest incident of each alert, by policy and alert key.
+// latest holds, by policy and alert key, the Action for the first step of the latest incident.
 type latest map[string]*v1.Action
 
 func (h *Handler) latest() latest {
@@ -119,8 +118,8 @@ func (l latest) add(a *v1.Action) {
 	}
 }
 
-// incident returns the latest incident of an alert and the Action for its first step, in the version that the watch has now. If the alert has no
-// incident yet, it returns an incident with number 0 and no Action.
+// incident returns the latest incident of an alert, and the Action for its first step as the watch holds it. If the alert has no incident, it returns
+// an incident with number 0 and a nil Action.
 func (h *Handler) incident(known latest, p *policy.Policy, key string) (*policy.Incident, *v1.Action) {
 	at := p.Name + "/" + key
 	a := known[at]
@@ -133,7 +132,7 @@ func (h *Handler) incident(known latest, p *policy.Policy, key string) (*policy.
 	return incidentOf(a), a
 }
 
-// take handles one alert for each policy that selects the alert: it begins the policy's steps, or cancels them if the alert has ended.
+// take handles an alert for each policy that selects the alert. It begins the policy's steps, or cancels them if the alert has ended.
 func (h *Handler) take(ctx context.Context, known latest, alert *policy.Alert) error {
 	h.metrics.alerts.Inc()
 	var errs []error
@@ -161,7 +160,7 @@ func (h *Handler) take(ctx context.Context, known latest, alert *policy.Alert) e
 	return errors.Join(errs...)
 }
 
-// fires creates the Action for a policy's first step, unless the current incident of the alert already has this Action. again reports that another
+// fires creates the Action for a policy's first step, unless the current incident of the alert already has such an Action. again reports that another
 // replica has changed the Action at the same time.
 func (h *Handler) fires(ctx context.Context, known latest, p *policy.Policy, alert *policy.Alert) (again bool, err error) {
 	now := h.o.Now()
@@ -214,14 +213,14 @@ func (h *Handler) fires(ctx context.Context, known latest, p *policy.Policy, ale
 }
 
 // selects reports whether a policy still selects the alert of an Action. It returns true for later steps, because they have no labels and must
-// complete the first step.
+// complete the work of the first step.
 func selects(p *policy.Policy, a *v1.Action) bool {
 	alert := policy.Alert{}
 	text := a.Annotations[AnnotationAlertLabels]
 	return text == "" || json.Unmarshal([]byte(text), &alert.Labels) != nil || p.Applies(&alert)
 }
 
-// sameTarget reports whether two Actions have the same target, and not just targets with the same name.
+// sameTarget reports whether two Actions have the same target. Targets with the same name but different UIDs differ.
 func sameTarget(a, b *v1.ActionSpec) bool {
 	switch {
 	case a.Job != nil && b.Job != nil:
@@ -232,7 +231,7 @@ func sameTarget(a, b *v1.ActionSpec) bool {
 	return false
 }
 
-// repeated records that the alert of an Action still fires, so that the Action is kept and may begin.
+// repeated records that the alert of an Action still fires. The Action is then kept and may begin.
 func (h *Handler) repeated(ctx context.Context, known latest, a *v1.Action, i *policy.Incident, alert *policy.Alert) (again bool, err error) {
 	now, least := h.o.Now(), noted
 	if a.Begun() || a.Status.Phase.Final() {
@@ -247,8 +246,8 @@ func (h *Handler) repeated(ctx context.Context, known latest, a *v1.Action, i *p
 	return h.change(ctx, known, a, map[string]any{"metadata": map[string]any{"annotations": record}})
 }
 
-// ended ends the incident of an alert, and cancels the first step if the step hasn't begun. Later steps continue, because they complete the first
-// step.
+// ended ends the incident of an alert, and cancels the first step if the step hasn't begun. Later steps continue, because they complete the work of
+// the first step.
 func (h *Handler) ended(ctx context.Context, known latest, p *policy.Policy, alert *policy.Alert) (again bool, err error) {
 	now := h.o.Now()
 	key := p.Key(alert)
@@ -271,10 +270,10 @@ func (h *Handler) ended(ctx context.Context, known latest, p *policy.Policy, ale
 	return h.finish(ctx, known, a, alert.End(now))
 }
 
-// alertEnded is the reason for the cancellation of an Action whose alert ended before the Action began.
+// alertEnded is the reason for the cancellation of an Action that hadn't begun when the alert ended.
 const alertEnded = "the alert has ended"
 
-// finish records the end of an incident on its first Action, and cancels the Action if it hasn't begun.
+// finish records the end of an incident on its first Action, and cancels the Action if the Action hasn't begun.
 func (h *Handler) finish(ctx context.Context, known latest, a *v1.Action, end time.Time) (again bool, err error) {
 	patch := map[string]any{"metadata": map[string]any{"annotations": map[string]any{AnnotationAlertEnded: annotation(end), AnnotationLastAlert: annotation(h.o.Now())}}}
 	if !a.Begun() && !a.Status.Phase.Final() && a.Spec.Canceled == "" {
@@ -283,9 +282,8 @@ func (h *Handler) finish(ctx context.Context, known latest, a *v1.Action, end ti
 	return h.change(ctx, known, a, patch)
 }
 
-// outdated ends incidents whose policy was removed from the configuration, has begun or stopped making dry runs, or no longer selects the alert. If
-// the configuration is changed back later, the alert begins a new incident, because it may have ended in between without a message that the handler
-// received.
+// outdated ends incidents whose policy was removed, no longer selects the alert, or has a different dryRun setting. If the configuration is changed
+// back later, the alert begins a new incident. The alert may have ended in between, and the handler may have missed that message.
 func (h *Handler) outdated(ctx context.Context, all []*v1.Action) {
 	for _, seen := range all {
 		a, ok := h.actions.Get(seen.Name)
@@ -330,7 +328,7 @@ func (h *Handler) change(ctx context.Context, known latest, a *v1.Action, patch 
 	return false, nil
 }
 
-// read reads an Action from the API server, whose version may be newer than the version in the watch. found is false if the Action doesn't exist.
+// read reads an Action from the API server, because the watch may hold an older version. found is false if the Action doesn't exist.
 func (h *Handler) read(ctx context.Context, known latest, name string) (found bool, err error) {
 	u, err := h.objects.Resource(v1.Actions).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -353,13 +351,12 @@ func (h *Handler) read(ctx context.Context, known latest, name string) (found bo
 	return true, nil
 }
 
-// endings holds the ends of alerts that have no Action. They are kept because a message that such an alert fires may arrive late.
+// endings holds the end times of alerts without an Action. A message that such an alert fires may arrive after the message about its end.
 type endings struct {
 	mu  sync.Mutex
 	all map[string]policy.Incident
 }
 
-// mostEndings limits how many ends are remembered.
 const mostEndings = 10_000
 
 func (e *endings) add(key string, end, now time.Time) {
@@ -371,7 +368,7 @@ func (e *endings) add(key string, end, now time.Time) {
 	e.all[key] = policy.Incident{Ended: end, Last: now}
 }
 
-// after reports whether a message that an alert fires is late, because the alert has already ended.
+// after reports whether a message that an alert fires is late, because a message about the alert's end has already arrived.
 func (e *endings) after(key string, alert *policy.Alert, now time.Time) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -24,7 +24,7 @@ import (
 const graceOfAnHour = `
 policies: [{name: idle, alerts: {alertname: JobGpusIdle}, steps: [{do: stop-job, grace: 1h}]}]`
 
-// at returns an alert as in a message of Alertmanager. starts and ends are minutes after start; ends is 0 if the alert still fires.
+// at returns an alert as in Alertmanager's messages. starts and ends are minutes after start. ends is 0 if the alert still fires.
 func at(a policy.Alert, starts, ends int) policy.Alert {
 	a.StartsAt = start.Add(time.Duration(starts) * time.Minute)
 	if ends > 0 {
@@ -42,7 +42,7 @@ func (w *world) phases() map[v1.Phase]int {
 	return out
 }
 
-// unheard waits until the only Action waits because its alert wasn't repeated. The Action keeps its phase, and so its place in the limits.
+// unheard waits until the only Action waits because its alert wasn't repeated. The Action keeps its phase, and still counts toward the limits.
 func (w *world) unheard(why string) {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool {
@@ -69,7 +69,7 @@ func (w *world) reaches(want map[v1.Phase]int, why string) {
 	}, waitFor, 20*time.Millisecond, "%s: %v", why, w.actions())
 }
 
-// Prometheus restarts, another Prometheus sees the same alert, and messages are repeated and arrive late. One incident still creates only one
+// Prometheus restarts, another Prometheus reports the same alert, and messages are repeated and arrive late. One incident still creates only one
 // Action. When the alert fires again after its end, it creates another Action.
 func TestOneActionForEachIncident(t *testing.T) {
 	w := open(t)
@@ -91,8 +91,8 @@ func TestOneActionForEachIncident(t *testing.T) {
 	w.reaches(map[v1.Phase]int{v1.PhaseCanceled: 2}, "it has ended again")
 }
 
-// The handler is killed at any request while an alert fires, ends and fires again. The next handler completes the work, because Alertmanager sends
-// messages again that weren't accepted.
+// The handler is killed at any request while an alert fires, ends and fires again. Alertmanager repeats rejected messages, so the next handler
+// completes the work.
 func TestKilledBetweenTheMessages(t *testing.T) {
 	w := open(t)
 	w.job("ann", "train")
@@ -147,7 +147,7 @@ func TestTheEndComesFirst(t *testing.T) {
 	w.reaches(map[v1.Phase]int{v1.PhaseNoticed: 1}, "it fires again")
 }
 
-// A replica whose watch doesn't show the Action yet gets the message that the alert has ended, or that the alert fires again.
+// A replica whose watch doesn't contain the Action yet receives a message that the alert has ended or fires again.
 func TestAReplicaThatIsBehind(t *testing.T) {
 	w := open(t)
 	w.job("ann", "train")
@@ -165,7 +165,7 @@ func TestAReplicaThatIsBehind(t *testing.T) {
 	w.reaches(map[v1.Phase]int{v1.PhaseCanceled: 2}, "it has ended again")
 }
 
-// blind starts a replica that doesn't lead and whose watch shows no Actions.
+// blind starts a replica that doesn't lead and whose watch contains no Actions.
 func (w *world) blind(c *policy.Config) *alerthandler.Handler {
 	w.t.Helper()
 	var listed atomic.Bool
@@ -188,8 +188,7 @@ func (w *world) blind(c *policy.Config) *alerthandler.Handler {
 	return h
 }
 
-// If the message about the end of an alert is lost, the handler does nothing when the grace period ends. If the alert fires again, a new incident
-// begins.
+// If the message about the end of an alert is lost, nothing happens at the end of the grace period. If the alert fires again, a new incident begins.
 func TestALostEnd(t *testing.T) {
 	w := open(t)
 	w.job("ann", "train")
@@ -256,8 +255,7 @@ func TestAnotherJobOfTheName(t *testing.T) {
 	t.Fatal("the alert about the second job has no Action")
 }
 
-// Too many Actions for another job are open. The end of an alert still cancels its Action, and Alertmanager must send the rest of the message
-// again.
+// Too many Actions for another job are open. The end of an alert still cancels its Action. Alertmanager must send the rest of the message again.
 func TestTheEndOfAnAlertIsTakenFromAnyMessage(t *testing.T) {
 	w := open(t)
 	w.job("ann", "train")
@@ -322,8 +320,8 @@ policies: [{name: other, alerts: {alertname: JobGpusIdle}, dryRun: true, steps: 
 	}
 }
 
-// A silence stops the messages about an alert. The job isn't stopped at the end of the grace period, but only after the end of the silence if the
-// alert still fires.
+// A silence stops the messages about an alert. The job isn't stopped at the end of the grace period. It is stopped after the silence if the alert
+// still fires.
 func TestASilenceHolds(t *testing.T) {
 	w := open(t)
 	w.job("ann", "train")

@@ -22,15 +22,14 @@ import (
 )
 
 const (
-	// look is the maximum time between two rounds over all Actions. A round also removes old Actions.
-	look = time.Minute
-	// least is the minimum time between two rounds.
+	// look is the maximum time between two rounds. Each round checks all Actions and removes old Actions.
+	look  = time.Minute
 	least = 200 * time.Millisecond
 	// retry is the time before a failed step is repeated.
 	retry = 5 * time.Second
 )
 
-// Lead carries out Actions until ctx ends. Only the replica that holds the lease may call it.
+// Lead carries out Actions until ctx ends. Only the replica that holds the lease may call Lead.
 func (h *Handler) Lead(ctx context.Context) {
 	defer h.metrics.actions.Reset()
 	h.tries = tries{}
@@ -56,7 +55,7 @@ func (h *Handler) Lead(ctx context.Context) {
 	}
 }
 
-// round advances each Action that isn't finished by one step, the oldest first. It returns how long to wait before the next round.
+// round advances each unfinished Action by one step, the oldest first. It returns the time until the next round.
 func (h *Handler) round(ctx context.Context) time.Duration {
 	if !h.Synced() {
 		return retry
@@ -68,7 +67,7 @@ func (h *Handler) round(ctx context.Context) time.Duration {
 	h.metrics.count(all)
 	for i, a := range all {
 		if a.Status.Phase.Final() {
-			// An earlier round may have written the end of this Action without creating the next step.
+			// An earlier round may have written the end of this Action without creating the Action for the next step.
 			if err := h.follow(ctx, a, now); err != nil {
 				h.o.Log.WarnContext(ctx, "begin the next step", "action", a.Name, "error", trimmed(err.Error()))
 				after = min(after, retry)
@@ -86,7 +85,7 @@ func (h *Handler) round(ctx context.Context) time.Duration {
 		if next.After > 0 {
 			after = min(after, next.After)
 		}
-		// The limits of the other Actions count this Action in its new state.
+		// The limits of the other Actions count the new state of this Action.
 		seen := *a
 		seen.Status = next.Status
 		all[i] = &seen
@@ -102,7 +101,7 @@ func (h *Handler) round(ctx context.Context) time.Duration {
 	return after
 }
 
-// advance advances an Action by one step: it decides, writes the decision to the status, and carries out the decision.
+// advance advances an Action by one step. It decides, writes the decision to the status, and carries out the decision.
 func (h *Handler) advance(ctx context.Context, a *v1.Action, all []*v1.Action, now time.Time) (step.Next, error) {
 	facts, err := h.facts(ctx, a, all, now)
 	if err != nil {
@@ -128,7 +127,6 @@ func (h *Handler) advance(ctx context.Context, a *v1.Action, all []*v1.Action, n
 	return next, err
 }
 
-// facts collects the facts that the decision about an Action needs.
 func (h *Handler) facts(ctx context.Context, a *v1.Action, all []*v1.Action, now time.Time) (*step.Facts, error) {
 	f := &step.Facts{Refused: h.tries[a.UID].why, RefusedSince: h.tries[a.UID].since, DrainTimeout: h.o.Policies.DrainTimeout.D(), Unheard: unheard(a, now), Restarts: h.o.Policies.RestartMachines, Restarting: restarting(a, all), Restarted: restartedSince(a, all)}
 	f.Jumped = h.jumped
@@ -168,7 +166,7 @@ func (h *Handler) facts(ctx context.Context, a *v1.Action, all []*v1.Action, now
 	return f, err
 }
 
-// notice returns the delivery of the notice that announces the end of a job. It returns nil if no such notice is sent.
+// notice returns the delivery of the notice that announces the end of a job, or nil if no such notice is sent.
 func (h *Handler) notice(a *v1.Action) *step.Notice {
 	if h.notifier == nil || a.Spec.Job == nil || a.Status.NoticeTime == nil {
 		return nil
@@ -177,13 +175,13 @@ func (h *Handler) notice(a *v1.Action) *step.Notice {
 	return &step.Notice{Unknown: !known, Waits: d.Waits, Sent: d.Sent}
 }
 
-// waits reports whether an Action waits because its notice hasn't been sent.
+// waits reports whether an Action waits for its notice to be sent.
 func (h *Handler) waits(a *v1.Action) bool {
 	n := h.notice(a)
 	return n != nil && (n.Unknown || n.Waits)
 }
 
-// forbidden returns refusal if the requester may not request the Action. It returns err if this can't be decided now.
+// forbidden returns refusal if the requester may not request the Action. It returns err if the requester's rights can't be read now.
 func (h *Handler) forbidden(a *v1.Action) (refusal, err error) {
 	by := a.Spec.By
 	switch by.Kind {
@@ -207,8 +205,8 @@ func (h *Handler) forbidden(a *v1.Action) (refusal, err error) {
 	return fmt.Errorf("the kind of requester %q is unknown", by.Kind), nil
 }
 
-// withdrawn returns the reason why the policy that created an Action no longer wants it, because the configuration or the job has changed since.
-// Otherwise it returns nil.
+// withdrawn returns the reason why the policy no longer applies to the target of an Action, or nil. The configuration or the job may have changed
+// since the Action was created.
 func (h *Handler) withdrawn(a *v1.Action) error {
 	p := h.o.Policies.ByName(a.Spec.By.Name)
 	if p == nil {
@@ -235,7 +233,7 @@ func (h *Handler) withdrawn(a *v1.Action) error {
 	return nil
 }
 
-// confirmed reads a Node again if the watch reports that it was uncordoned during a drain. A watch that has just begun may be outdated, and the
+// confirmed reads a Node again if the watch reports that the Node was uncordoned during a drain. A new watch may deliver an old version, and the
 // drain would fail.
 func (h *Handler) confirmed(ctx context.Context, a *v1.Action, n *corev1.Node) (*corev1.Node, error) {
 	if a.Spec.Do != v1.OperationDrain || len(a.Status.Results) == 0 || n.Spec.Unschedulable {
@@ -248,7 +246,7 @@ func (h *Handler) confirmed(ctx context.Context, a *v1.Action, n *corev1.Node) (
 	return now, err
 }
 
-// machineOf returns the facts about an Action's machine. It ignores the agent's answers if they can't be read.
+// machineOf returns the facts about an Action's machine. It ignores invalid answers of the agent.
 func machineOf(a *v1.Action, n *corev1.Node) *step.Machine {
 	m := &step.Machine{UID: n.UID, Version: n.ResourceVersion, Unschedulable: n.Spec.Unschedulable, Mark: validMark(n), Returns: v1.ReadReturns(n.Annotations), Sick: sick(n),
 		Ready: ready(n), Boot: n.Status.NodeInfo.BootID, ControlPlane: controlPlane(n), Agent: hasAgent(n)}
@@ -289,8 +287,8 @@ func (h *Handler) pods(ctx context.Context, machine string) (out []step.Pod, err
 	return out, nil
 }
 
-// moves reports whether a drain must move a pod. A drain doesn't move pods of DaemonSets, because they are created again on the same machine;
-// static pods of the kubelet, because they can't be moved; and finished pods.
+// moves reports whether a drain must move a pod. A drain doesn't move finished pods or static pods of the kubelet. It also doesn't move pods of
+// DaemonSets, because the DaemonSet would create them again on the same machine.
 func moves(p *corev1.Pod) bool {
 	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return false
@@ -302,7 +300,7 @@ func moves(p *corev1.Pod) bool {
 	return owner == nil || owner.Kind != "DaemonSet"
 }
 
-// write writes the status of an Action, unless the status is unchanged. It returns a conflict error if the Action has changed in the API server.
+// write writes the status of an Action if the status has changed. It returns a conflict error if the Action has changed in the API server.
 func (h *Handler) write(ctx context.Context, a *v1.Action, status v1.ActionStatus) error {
 	if same(&a.Status, &status) {
 		return nil
@@ -322,7 +320,7 @@ func (h *Handler) write(ctx context.Context, a *v1.Action, status v1.ActionStatu
 	return nil
 }
 
-// do carries out an effect. An effect can be carried out repeatedly.
+// do carries out an effect. It may be called again for the same effect.
 func (h *Handler) do(ctx context.Context, a *v1.Action, f *step.Facts, e step.Effect) error {
 	switch e {
 	case step.EffectNone:
@@ -347,11 +345,10 @@ func (h *Handler) do(ctx context.Context, a *v1.Action, f *step.Facts, e step.Ef
 	return fmt.Errorf("the effect %q is unknown", e)
 }
 
-// errMoved means that the target has changed, or that another object now has the target's name.
 var errMoved = errors.New("the target has changed")
 
-// patchNode writes fields of a Node's spec and annotations. It returns errMoved if the Node has changed since the given version, because a person
-// may have cordoned the machine in between.
+// patchNode patches fields of a Node's spec and annotations. It returns errMoved if the Node's resourceVersion has changed, because a person may have
+// cordoned the machine since it was read.
 func (h *Handler) patchNode(ctx context.Context, name string, uid types.UID, version string, spec, annotations map[string]any) error {
 	patch := map[string]any{"metadata": map[string]any{"resourceVersion": version, "annotations": annotations}}
 	if spec != nil {
@@ -363,7 +360,7 @@ func (h *Handler) patchNode(ctx context.Context, name string, uid types.UID, ver
 	})
 }
 
-// trimmed limits the length of another program's text that is written to a status.
+// trimmed shortens the text of another program before it is written to a status.
 func trimmed(text string) string {
 	const most = 300
 	text = strings.Join(strings.Fields(text), " ")

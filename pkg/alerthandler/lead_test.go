@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/repair"
 )
 
-// The answers of an agent can't be read, and the agent writes no other answers. The reset begins, and fails when its time limit has passed.
+// The answers of an agent are invalid, and the agent writes no other answers. The reset begins, and fails after its timeout.
 func TestAResetEndsWithoutReadableAnswers(t *testing.T) {
 	h, gpu, now := ofNodes(fake.NewClientset()), int32(2), time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
 	require.NoError(t, h.nodes.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node3", UID: "n3", Annotations: map[string]string{repair.Answers: "garbage"}}}))
@@ -32,8 +32,8 @@ func TestAResetEndsWithoutReadableAnswers(t *testing.T) {
 	require.Equal(t, v1.PhaseFailed, decide(now.Add(time.Hour)).Status.Phase)
 }
 
-// The alerts of a policy are narrowed while an Action is in its grace period. The Action is refused, and its incident ends. If the policy selects
-// the alert again, a new incident begins.
+// A policy stops selecting an alert while an Action is in its grace period. The Action is refused, and its incident ends. If the policy selects the
+// alert again, a new incident begins.
 func TestAPolicyThatNoLongerSelectsAnAlert(t *testing.T) {
 	now := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
 	h := ofActions(now)

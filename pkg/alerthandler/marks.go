@@ -11,12 +11,12 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// retainted is how much later than this program the node controller may write the taint of the same cordon again, because the controller may not
-// have seen the taint yet.
+// retainted is the time within which the node controller may replace the taint that this program wrote for a cordon. The watch of the node controller
+// may be late.
 const retainted = 5 * time.Second
 
-// validMark returns the mark of a machine. It returns nil if the machine was uncordoned and cordoned again after it was marked, because the new
-// cordon belongs to a person, and a policy must not end it.
+// validMark returns the mark of a machine. It returns nil if the machine was uncordoned and cordoned again after the mark was written. The new cordon
+// belongs to a person, and a policy must not end it.
 func validMark(n *corev1.Node) *v1.Mark {
 	m := v1.ReadMark(n.Annotations)
 	if m == nil || n.Spec.Unschedulable && !m.Tainted.IsZero() && tainted(n).Sub(m.Tainted).Abs() > retainted {
@@ -25,8 +25,8 @@ func validMark(n *corev1.Node) *v1.Mark {
 	return m
 }
 
-// tainted returns the time at which a machine got the taint of its cordon, or the zero time if the machine has no such taint. The cluster removes
-// the taint when the machine is uncordoned.
+// tainted returns the time of the taint that belongs to the cordon of a machine, or the zero time. Kubernetes removes this taint when the machine is
+// uncordoned.
 func tainted(n *corev1.Node) time.Time {
 	for _, t := range n.Spec.Taints {
 		if t.Key == corev1.TaintNodeUnschedulable && t.TimeAdded != nil {
@@ -36,9 +36,9 @@ func tainted(n *corev1.Node) time.Time {
 	return time.Time{}
 }
 
-// unmark removes the marks of machines that a person has uncordoned since. Otherwise a policy could end the next cordon, which may belong to a
-// person. It also adds the time of the taint to marks without that time, so that the handler recognizes a later cordon even if the handler isn't
-// running when the machine is cordoned again.
+// unmark removes the marks of machines that a person has uncordoned. Otherwise a policy could end the next cordon, which may belong to a person. It
+// also adds the time of the taint to marks without a time. That time distinguishes this cordon from later cordons, even if the handler doesn't
+// observe the change.
 func (h *Handler) unmark(ctx context.Context) {
 	for name, n := range h.nodes.All() {
 		change, err := remark(n)
@@ -52,7 +52,7 @@ func (h *Handler) unmark(ctx context.Context) {
 	}
 }
 
-// remark returns the annotations to change on a machine so that its mark is correct, or nil if the mark needs no change.
+// remark returns the changes of annotations that correct the mark of a machine, or nil.
 func remark(n *corev1.Node) (map[string]any, error) {
 	if _, marked := n.Annotations[v1.MarkAnnotation]; !marked {
 		return nil, nil

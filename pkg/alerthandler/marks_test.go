@@ -18,7 +18,6 @@ import (
 	"github.com/openpai/paictl/pkg/kube/watch"
 )
 
-// ofNodes returns a handler whose stores contain no objects yet.
 func ofNodes(core kubernetes.Interface) *Handler {
 	return &Handler{core: core, o: Options{Log: slog.New(slog.DiscardHandler), Policies: &policy.Config{}, Now: time.Now},
 		nodes: watch.New(watch.Options[*corev1.Node, *corev1.Node]{Name: "nodes", Keep: keepNode})}

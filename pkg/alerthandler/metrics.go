@@ -7,7 +7,6 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// metrics holds the program's Prometheus metrics.
 type metrics struct {
 	registry              *prometheus.Registry
 	alerts, ignored, made prometheus.Counter
@@ -34,7 +33,7 @@ func newMetrics() *metrics {
 	return m
 }
 
-// Told counts n notices of a channel with a result.
+// Told adds n to the number of notices with a result on a channel.
 func (m *metrics) Told(channel string, r notify.Result, n int) {
 	m.notices.WithLabelValues(channel, string(r)).Add(float64(n))
 }
@@ -42,7 +41,7 @@ func (m *metrics) Told(channel string, r notify.Result, n int) {
 // Failed counts a failure of a channel.
 func (m *metrics) Failed(channel string) { m.unsent.WithLabelValues(channel).Inc() }
 
-// count sets the metric of the number of Actions by operation and phase.
+// count sets the metric for the number of Actions by operation and phase.
 func (m *metrics) count(all []*v1.Action) {
 	m.actions.Reset()
 	for _, a := range all {

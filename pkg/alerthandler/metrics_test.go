@@ -13,8 +13,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// A replica that no longer leads doesn't report the Actions that it counted as the leader, and a replica that isn't ready reports the missing
-// resources.
+// A replica that no longer leads doesn't report the Actions that it counted as the leader. A replica that isn't ready reports the missing resources.
 func TestAReplicaThatDoesntLead(t *testing.T) {
 	h, err := New(Options{Config: &rest.Config{Host: "127.0.0.1:1"}, JobNamespace: "pai-jobs", Policies: &policy.Config{}, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)

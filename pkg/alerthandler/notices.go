@@ -19,17 +19,17 @@ import (
 )
 
 const (
-	// RecordName is the name of the ConfigMap that holds the record of notices. The chart creates it, so that the handler doesn't need the right to
+	// RecordName is the name of the ConfigMap that records sent notices. The chart creates the ConfigMap, so that the handler needs no permission to
 	// create ConfigMaps.
 	RecordName = v1.RecordName
 	recordKey  = v1.RecordKey
-	// pause is the minimum time between two checks for notices. Events within that time are sent in one message.
+	// pause is the minimum time between two checks for notices. Notices of events within this time are combined into one message.
 	pause = 2 * time.Second
-	// askedWithin is how long a request for a test message is valid.
+	// askedWithin is the time within which a request for a test message is valid.
 	askedWithin = time.Hour
 )
 
-// newNotifier returns a notifier that makes notices from the objects that the handler watches.
+// newNotifier returns a notifier for the objects that the handler watches.
 func (h *Handler) newNotifier() (*notify.Notifier, error) {
 	c := h.o.Notify
 	o := notify.Options{Config: c, World: h.world, Webhooks: map[string]notify.Channel{}, Store: &record{core: h.core, namespace: h.o.SystemNamespace},
@@ -53,7 +53,7 @@ func (h *Handler) newNotifier() (*notify.Notifier, error) {
 	return notify.New(o), nil
 }
 
-// world returns the facts from which notices are made. It returns an error if the facts aren't known or may be stale.
+// world returns the facts from which notices are made. It returns an error if the facts are incomplete or may be stale.
 func (h *Handler) world() (*notify.World, error) {
 	if !h.Synced() {
 		return nil, errors.New("the cluster isn't known yet")
@@ -76,7 +76,7 @@ func (h *Handler) world() (*notify.World, error) {
 	return w, nil
 }
 
-// person returns the data about a person that notices need. A person who doesn't exist, or can no longer sign in, has no address.
+// person returns the data about a person for notices. A person has no address after the person was removed or blocked from signing in.
 func (h *Handler) person(name string) notify.Person {
 	p, err := h.people.Person(name)
 	if err != nil || p.Disabled || p.Gone {
@@ -85,7 +85,7 @@ func (h *Handler) person(name string) notify.Person {
 	return notify.Person{Name: name, Address: p.User.Spec.Email, Chosen: p.User.Spec.Notifications, Administrator: p.Grants.Administrator}
 }
 
-// ownWebhook is the channel of a person's own webhook. It reads the address for each connection, because the address may have changed.
+// ownWebhook is the channel of a person's own webhook. It reads the address again for each connection, because the person may change the address.
 type ownWebhook struct {
 	h    *Handler
 	name string
@@ -125,7 +125,7 @@ func (h *Handler) keepTag(name string) string {
 	return ""
 }
 
-// news returns the facts that notices about a job need. It returns nil if the job has no owner.
+// news returns the facts about a job for notices. It returns nil if the job has no owner.
 func news(f *jobv1.Framework, row *api.Job) *notify.Job {
 	if row.User == "" {
 		return nil
@@ -149,7 +149,7 @@ func news(f *jobv1.Framework, row *api.Job) *notify.Job {
 		j.Completed = *row.Completed
 	}
 	for _, r := range jobv1.ReadRequeues(f.Annotations) {
-		// The current attempt may finish before the controller sees the request for another attempt.
+		// The current attempt may end before the controller handles the request for another attempt.
 		if follows := a.CompletionStatus != nil && !f.Finished(); follows || r.Restart != f.Requested() {
 			j.Requests = append(j.Requests, r.Action)
 		}
@@ -179,14 +179,13 @@ func news(f *jobv1.Framework, row *api.Job) *notify.Job {
 	return j
 }
 
-// record stores the record of notices in a ConfigMap.
 type record struct {
 	core      kubernetes.Interface
 	namespace string
 	read      *corev1.ConfigMap // as it was read or written last
 }
 
-// Load reads the record. It returns nil if the ConfigMap doesn't contain a record yet.
+// Load reads the record. It returns nil if the ConfigMap contains no record.
 func (r *record) Load(ctx context.Context) (*notify.Ledger, error) {
 	m, err := r.core.CoreV1().ConfigMaps(r.namespace).Get(ctx, RecordName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

@@ -44,8 +44,8 @@ func (m mails) Data(r io.Reader) error {
 	return err
 }
 
-// notified starts a mail server, and creates the record and a person. It returns a configuration of notifications, and a function that waits for
-// the next mail and returns it.
+// notified starts a mail server, and creates the record and a person. It returns a configuration of notifications, and a function that returns the
+// next mail.
 func notified(t *testing.T, w *world, record, person string) (*notify.Config, func() string) {
 	t.Helper()
 	var lc net.ListenConfig
@@ -86,7 +86,7 @@ func notified(t *testing.T, w *world, record, person string) (*notify.Config, fu
 	}
 }
 
-// The owner of an idle job gets a mail before the job is stopped. The owner keeps the job with the tag that the mail names, and gets a second mail.
+// The owner of an idle job gets a mail before the job is stopped. The owner adds the tag in the mail to keep the job, and gets a second mail.
 func TestTheOwnerKeepsTheJob(t *testing.T) {
 	w := open(t)
 	tell, next := notified(t, w, "", `{"name":"ann","email":"ann@example.org"}`)
@@ -114,7 +114,7 @@ policies: [{name: idle, alerts: {alertname: JobGpusIdle}, exempt: {tags: [keep]}
 	}
 }
 
-// A person who has chosen the weekly report gets it by mail. The report says which figures aren't known.
+// A person who has chosen the weekly report gets it by mail. The report lists the unknown figures.
 func TestTheWeeklyReportIsMailed(t *testing.T) {
 	w := open(t)
 	tell, next := notified(t, w, `{"since":1,"entries":{}}`, `{"name":"ann","email":"ann@example.org","notifications":{"weeklyReport":true}}`)

@@ -45,7 +45,6 @@ func TestTheRecord(t *testing.T) {
 	require.ErrorIs(t, other.Save(t.Context(), l), notify.ErrReplaced)
 }
 
-// news reads the facts for notices from a Framework.
 func TestNewsOfAJob(t *testing.T) {
 	at := func(minute int) metav1.Time {
 		return metav1.NewTime(time.Date(2026, 11, 30, 8, minute, 0, 0, time.UTC))

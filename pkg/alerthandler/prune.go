@@ -12,25 +12,24 @@ import (
 )
 
 const (
-	// mostKept limits how many finished Actions are kept in addition to Actions whose alerts still fire.
+	// mostKept limits the number of finished Actions. It doesn't count Actions whose alerts still fire.
 	mostKept = 2000
-	// mostActions limits the number of all Actions. Each alert that fires keeps the Action of its first step. At this limit, the handler rejects
+	// mostActions limits the number of all Actions, because each firing alert keeps the Action of its first step. At this limit, the handler rejects
 	// alerts.
 	mostActions = 10_000
 )
 
-// kept defines which finished Actions are kept.
 type kept struct {
-	// time is how long finished Actions are kept. most is how many are kept, not counting Actions that are still needed.
+	// time is how long finished Actions are kept. most is the maximum number of finished Actions, not counting Actions that are still needed.
 	time time.Duration
 	most int
-	// steady reports whether the clock was right for long enough that Alertmanager has repeated every alert that fires.
+	// steady reports whether the clock has been right long enough for Alertmanager to repeat every firing alert.
 	steady bool
 	// holds reports whether a machine is still cordoned for an Action.
 	holds func(*v1.Action) bool
 }
 
-// clock detects when the machine's clock is set. Several goroutines use it.
+// clock detects when the machine's clock is set. It is safe for concurrent use.
 type clock struct {
 	source    func() time.Time // a clock that can't be set; nil means the program's
 	mu        sync.Mutex
@@ -41,9 +40,9 @@ type clock struct {
 }
 
 const (
-	// drift is how much a clock may differ between two rounds without counting as set.
+	// drift is the maximum deviation of the clock between two rounds. A larger deviation means that the clock was set.
 	drift = time.Minute
-	// settles is longer than Alertmanager needs to repeat all alerts that fire.
+	// settles is longer than Alertmanager needs to repeat all firing alerts.
 	settles = 30 * time.Minute
 )
 
@@ -54,15 +53,15 @@ func (c *clock) elapsed() time.Time {
 	return c.source()
 }
 
-// begin records that the handler begins to lead.
+// begin records the time at which the handler becomes the leader.
 func (c *clock) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.began = c.elapsed()
 }
 
-// look compares the machine's clock with the monotonic clock. It reports whether the machine's clock was set less than settles ago. In that case, the time
-// may be wrong, or earlier times may have been wrong.
+// look compares the machine's clock with the monotonic clock. It reports whether the machine's clock was set within the last settles. The current
+// time may then be wrong, or earlier times may have been wrong.
 func (c *clock) look(now time.Time) (jumped bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,7 +73,7 @@ func (c *clock) look(now time.Time) (jumped bool) {
 	return !c.set.IsZero() && monotonic.Sub(c.set) < settles
 }
 
-// steady reports whether the handler has been the leader for settles without a jump of the clock.
+// steady reports whether the handler has been the leader for at least settles without a jump of the clock.
 func (c *clock) steady() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,7 +81,7 @@ func (c *clock) steady() bool {
 	return monotonic.Sub(c.set) >= settles && monotonic.Sub(c.began) >= settles
 }
 
-// prune removes finished Actions that are older than the configured time, and the oldest finished Actions if there are too many.
+// prune removes finished Actions that exceed the configured age. If too many remain, it also removes the oldest finished Actions.
 func (h *Handler) prune(ctx context.Context, all []*v1.Action, now time.Time) {
 	for _, a := range removable(all, kept{time: h.o.Policies.Keep.D(), most: mostKept, steady: h.clock.steady(), holds: h.holds}, now) {
 		err := h.objects.Resource(v1.Actions).Delete(ctx, a.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &a.UID}})
@@ -93,10 +92,9 @@ func (h *Handler) prune(ctx context.Context, all []*v1.Action, now time.Time) {
 	}
 }
 
-// removable returns the finished Actions that needn't be kept, in the order of all. If there are too many, it keeps an Action only if the Action
-// would be created again: by a message of its alert, which fires or has just ended, or by the step before it. The first step of an incident is
-// removed after the other steps, because it shows that the incident's number is in use. Otherwise another incident could get that number, and its
-// steps would count as done.
+// removable returns the finished Actions to remove, in the order of all. If there are too many, it keeps only Actions that a message or a previous
+// step would create again. The first step of an incident is removed last, because it reserves the incident's number. Otherwise another incident could
+// get that number, and its steps would count as done.
 func removable(all []*v1.Action, keep kept, now time.Time) (out []*v1.Action) {
 	known := latest{}
 	excess := -keep.most
@@ -138,12 +136,12 @@ func removable(all []*v1.Action, keep kept, now time.Time) (out []*v1.Action) {
 	return out
 }
 
-// told is longer than notices about a job are sent. If the Action that has stopped a job were removed earlier, the job's owner would get a second
-// notice.
+// told exceeds the time within which notices about a job are sent. If the Action that stopped a job were removed earlier, the owner would get a
+// second notice.
 const told = 48 * time.Hour
 
-// counts reports whether limits or notices still need an Action. Limits count the Actions of the last hour, a machine is restarted only once per
-// cordon, and notices about a job need the Action that stopped or requeued it.
+// counts reports whether limits or notices still need an Action. The limits per hour need the Actions of the last hour. The limit of one restart per
+// cordon needs the restarts. Notices about a job need the Action that stopped or requeued the job.
 func counts(a *v1.Action, now time.Time) bool {
 	if !a.Begun() {
 		return false

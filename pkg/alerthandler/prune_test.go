@@ -12,7 +12,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// However many Actions are finished, an Action whose alert still fires is kept, because the alert would create it again.
+// An Action whose alert still fires is kept, regardless of the number of finished Actions, because the alert would create the Action again.
 func TestActionsOfAlertsThatFireAreKept(t *testing.T) {
 	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 	action := func(name, incident, step string, ago time.Duration, change ...func(*v1.Action)) *v1.Action {
@@ -51,12 +51,12 @@ func TestActionsOfAlertsThatFireAreKept(t *testing.T) {
 	require.Equal(t, []string{"silent for longer than a day", "a later step of it", "an earlier incident", "ended", "of a person"}, names(0), "three are needed")
 }
 
-// keeping returns a kept that keeps Actions for a day, and as many Actions as its argument. No machine is cordoned.
+// keeping returns a kept that keeps at most the given number of Actions for a day. No machine is cordoned.
 func keeping(most int) kept {
 	return kept{time: 24 * time.Hour, most: most, steady: true, holds: func(*v1.Action) bool { return false }}
 }
 
-// After the clock was set, or when the handler has just started, an alert that fires may not have been repeated yet. The Actions of all of its
+// After the clock was set, or just after the start of the handler, Alertmanager may not have repeated a firing alert yet. The Actions of all of its
 // steps are kept.
 func TestActionsOfAlertsAreKeptUntilTheClockIsSteady(t *testing.T) {
 	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
@@ -101,8 +101,8 @@ func TestActionsOfAlertsAreKeptUntilTheClockIsSteady(t *testing.T) {
 	})
 }
 
-// However many Actions are finished, a step is kept as long as the step before it would create it again. Otherwise a machine that was returned to
-// service would be drained again.
+// A step is kept as long as the previous step would create it again, regardless of the number of finished Actions. Otherwise a machine that was
+// returned to service would be drained again.
 func TestStepsAreKeptThatTheStepBeforeWouldMakeAgain(t *testing.T) {
 	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 	step := func(number string, ago time.Duration) *v1.Action {
@@ -147,7 +147,7 @@ func TestTheFirstStepIsRemovedLast(t *testing.T) {
 	require.Equal(t, []*v1.Action{first}, removable([]*v1.Action{first}, keeping(100), now))
 }
 
-// However many Actions are finished, Actions that limits count are kept, so that a flood of alerts that come and go doesn't hide the effects of
+// Actions that count toward limits are kept, regardless of the number of finished Actions. So a flood of short alerts doesn't hide the effects of
 // policies.
 func TestActionsThatLimitsCountAreKept(t *testing.T) {
 	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)

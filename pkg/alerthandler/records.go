@@ -20,10 +20,10 @@ import (
 	"github.com/openpai/paictl/pkg/people/rules"
 )
 
-// recorded is the maximum age of a finished Action that the handler records, because the previous leader may not have stored the record.
+// recorded is the maximum age of a finished Action that the handler records. The previous leader may have stopped before it stored the record.
 const recorded = 24 * time.Hour
 
-// openAudit returns a Poster that stores records of Actions in the job controller's archive.
+// openAudit returns a Poster that stores records in the job controller's archive.
 func openAudit(config *rest.Config, at string) (audit.Poster, error) {
 	core, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -36,13 +36,12 @@ func openAudit(config *rest.Config, at string) (audit.Poster, error) {
 	return jobs.History, nil
 }
 
-// records writes the handler's effects to the audit log.
 type records struct {
 	sink *audit.Sink
 	done map[types.UID]bool // belongs to the goroutine that leads
 }
 
-// newRecords returns nil if to is nil, because no records are stored in that case.
+// newRecords returns nil if to is nil.
 func (h *Handler) newRecords(to audit.Poster, lines io.Writer) *records {
 	if to == nil {
 		return nil
@@ -54,7 +53,7 @@ func (h *Handler) newRecords(to audit.Poster, lines io.Writer) *records {
 	return &records{sink: audit.NewSink(audit.NewLines(lines, h.o.Log), to, wrong, h.o.Log), done: map[types.UID]bool{}}
 }
 
-// write records the Actions that have ended. After a crash it may write some records again; the archive keeps only one record for each ID.
+// write records the Actions that have ended. After a crash it may write records again, and the archive drops records with a known ID.
 func (r *records) write(ctx context.Context, all []*v1.Action, now time.Time) {
 	if r == nil {
 		return

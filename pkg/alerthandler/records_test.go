@@ -23,8 +23,8 @@ func (s *shelf) SaveAudit(_ context.Context, records []audit.Record) error {
 	return nil
 }
 
-// Each effect of the handler is recorded in the audit log with the Action's name and requester. It is recorded once, and after a restart again with
-// the same ID. Dry runs and requests without an effect aren't recorded.
+// Each effect of the handler is in the audit log with the Action's name and requester. It is recorded once, and again with the same ID after a
+// restart. Dry runs and requests without an effect aren't recorded.
 func TestEffectsAreInTheAudit(t *testing.T) {
 	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 	at := metav1.NewTime(now.Add(-time.Minute))

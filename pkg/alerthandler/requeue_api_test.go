@@ -36,7 +36,7 @@ func attempt(id int32, began time.Time) *jobv1.FrameworkStatus {
 		AttemptStatus: jobv1.FrameworkAttemptStatus{ID: id, StartTime: at, RunTime: &at, TaskRoleStatuses: []*jobv1.TaskRoleStatus{}}}
 }
 
-// A job with a broken GPU gets exactly one more attempt although the handler is killed at any request. Another attempt that a person requests in
+// A job with a broken GPU gets exactly one more attempt although the handler is killed at any request. A person's request for another attempt in
 // between isn't lost.
 func TestAJobIsRequeuedOnceThoughTheHandlerIsKilled(t *testing.T) {
 	w := open(t)
@@ -89,8 +89,8 @@ func TestAJobIsRequeuedOnceThoughTheHandlerIsKilled(t *testing.T) {
 	require.Positive(t, between)
 }
 
-// Several broken GPUs of a job cause only one requeue, and a job that gets broken GPUs again and again is no longer requeued. Jobs that have ended
-// or are exempt, and other jobs with the same name, aren't touched.
+// Several broken GPUs of a job cause only one requeue. A job that repeatedly gets broken GPUs is no longer requeued. Ended or exempt jobs, and other
+// jobs with the same name, don't change.
 func TestRequeuesOfAJob(t *testing.T) {
 	w := open(t)
 	c := config(t, requeueBroken)
@@ -126,7 +126,7 @@ func TestRequeuesOfAJob(t *testing.T) {
 	require.Empty(t, requeues("kept"))
 	require.Empty(t, requeues("over"))
 
-	// begins sets the status of the job as if a requested attempt had begun.
+	// begins sets the status of the job as after the start of a requested attempt.
 	begins := func(id int32, at time.Time) {
 		status := attempt(id, at)
 		status.AttemptStatus.Restart = jobtest.Framework(t, w.Cluster, name).Annotations[jobv1.AnnotationRestart]

@@ -15,18 +15,18 @@ import (
 	jobv1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// restartPrefix is the prefix of the values that Actions write to a Framework's restart annotation. Requests of people write times.
+// restartPrefix is the prefix of the values that Actions write to a Framework's restart annotation. Requests of people contain times instead.
 const restartPrefix = "action-"
 
-// restartValue returns the value of a Framework's restart annotation for an Action. The value is the same for each try, so that the job is requeued
-// only once.
+// restartValue returns the value of a Framework's restart annotation for an Action. Each try writes the same value, so that the job is requeued only
+// once.
 func restartValue(a *v1.Action) string { return restartPrefix + string(a.UID) }
 
-// aliveFor is how long after the end of an attempt an alert about the attempt's GPUs may still begin, because Prometheus reads the agent's
+// aliveFor is the time after the end of an attempt within which an alert about the attempt's GPUs may still begin. Prometheus reads the agent's
 // measurements only at intervals. Rules about the next attempt take longer than aliveFor to fire.
 const aliveFor = 45 * time.Second
 
-// requeueFacts adds the facts that the decision about the requeue of a job needs.
+// requeueFacts adds the facts for the requeue of a job.
 func (h *Handler) requeueFacts(f *step.Facts, a *v1.Action, j *jobFacts, now time.Time) {
 	if a.Spec.Do != v1.OperationRequeueJob || j.uid != a.Spec.Job.UID {
 		return
@@ -47,12 +47,12 @@ func (h *Handler) requeueFacts(f *step.Facts, a *v1.Action, j *jobFacts, now tim
 	f.Stays = h.o.Policies.Limits.Step().StaysJob(policies, now)
 }
 
-// overdue is how late an announced requeue may be before other Actions stop waiting for it, because its alert may have ended without a message.
+// overdue is the delay of an announced requeue after which other Actions stop waiting for it. Its alert may have ended without a message.
 const overdue = time.Minute
 
-// announced returns the next Action of a policy that has announced another attempt of the same job, or, for a stop, the end of the job by the same
-// policy. If a person has canceled such an Action since this Action was created, withdrawn is the reason, because the notice to the owner was about
-// all alerts of the job.
+// announced returns the next Action of a policy that has announced another attempt of the same job. For a stop, it returns the next Action of the
+// same policy that has announced the end of the job. withdrawn is the reason if a person has canceled such an Action since Action a was created. The
+// notice to the owner covers all alerts about the job.
 func announced(a *v1.Action, all []*v1.Action, now time.Time) (next *step.Announced, withdrawn string) {
 	stop := a.Spec.Do == v1.OperationStopJob
 	if !a.Spec.Do.ForJobs() || a.Spec.By.Kind != v1.ByPolicy || a.Spec.DryRun || a.Status.NoticeTime != nil && !stop {
@@ -73,7 +73,7 @@ func announced(a *v1.Action, all []*v1.Action, now time.Time) (next *step.Announ
 	return next, withdrawn
 }
 
-// firingSince returns the time at which the alert of a policy's Action began to fire. For other Actions it returns the time of their creation.
+// firingSince returns the time at which the alert of a policy's Action began to fire. For other Actions it returns the creation time.
 func firingSince(a *v1.Action) time.Time {
 	if i := incidentOf(a); i != nil && !i.Started.IsZero() {
 		return i.Started
@@ -81,7 +81,7 @@ func firingSince(a *v1.Action) time.Time {
 	return a.CreationTimestamp.Time
 }
 
-// requeueJob requests another attempt of a job, as "paictl job retry" does, and records the request. It does both in a single patch, so that an
+// requeueJob requests another attempt of a job, as "paictl job retry" does, and records the request. A single patch writes both changes, so that an
 // interrupted Action doesn't request a second attempt.
 func (h *Handler) requeueJob(ctx context.Context, a *v1.Action) error {
 	jobs := h.objects.Resource(frameworks).Namespace(h.o.JobNamespace)

@@ -25,8 +25,8 @@ func requeueAction(fired time.Time) *v1.Action {
 		Spec: v1.ActionSpec{Do: v1.OperationRequeueJob, Job: &v1.Job{Object: "o1", UID: "u1", Name: "ann/train"}, By: v1.Requester{Kind: v1.ByPolicy, Name: "broken"}, Reason: "GPU 3 is broken"}}
 }
 
-// The record of a job shows whether this Action has requeued the job, whether another Action has done so since the alert began, and how often
-// policies have done so.
+// The record of a job contains the requeues by this Action, the requeues by other Actions since the alert began, and the number of requeues by
+// policies.
 func TestTheFactsOfARequeue(t *testing.T) {
 	now := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
 	fired := now.Add(-10 * time.Minute)
@@ -62,8 +62,8 @@ func TestTheFactsOfARequeue(t *testing.T) {
 	require.Equal(t, other.CreationTimestamp.Time, firingSince(other), "a request of a person")
 }
 
-// One patch contains the request and its record. The request isn't repeated. A job that is being stopped, and another job with the same name,
-// aren't touched.
+// One patch contains the request and its record. The request isn't repeated. A job that is being stopped, and another job with the same name, don't
+// change.
 func TestARequestForAnotherAttempt(t *testing.T) {
 	at := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
 	build := func(uid, execution string) *unstructured.Unstructured {
@@ -109,8 +109,7 @@ func TestARequestForAnotherAttempt(t *testing.T) {
 	require.NoError(t, h.requeueJob(t.Context(), requeueAction(at)), "it was deleted")
 }
 
-// A request for another attempt has no effect if the current attempt has already finished. Neither the result nor a notice claims that it had an
-// effect.
+// A request for another attempt has no effect if the current attempt has already finished. The result and the notices don't claim an effect.
 func TestARequeueOfAJobThatFinishesItsAttempt(t *testing.T) {
 	fired := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
 	text, err := jobv1.WriteRequeues(nil, jobv1.Requeue{Restart: "action-a1", Action: "broken-0c4f-1-1", Policy: "broken", At: fired})
@@ -147,8 +146,8 @@ func TestARequeueOfAJobThatFinishesItsAttempt(t *testing.T) {
 	}
 }
 
-// Eight GPUs of a job break, and their Actions may begin in any order. Only one Action is announced. The others wait for its end, cause no notices,
-// and don't count toward the limit.
+// Eight GPUs of a job break, and their Actions may begin in any order. Only one Action is announced. The other Actions wait for its end, cause no
+// notices, and don't count toward the limit.
 func TestOneRequeueIsForAllBrokenGPUsOfAJob(t *testing.T) {
 	for _, end := range []v1.Phase{v1.PhaseSucceeded, v1.PhaseCanceled, v1.PhaseNew} {
 		for first := range 8 {
@@ -211,8 +210,8 @@ func TestOneRequeueIsForAllBrokenGPUsOfAJob(t *testing.T) {
 	}
 }
 
-// Several alerts of one policy are about the same job. Only one stop is announced, and the other Actions wait for it. Another policy announces its
-// own stop.
+// Several alerts of one policy are about the same job. Only one stop is announced, and the other Actions wait for this stop. Another policy announces
+// a separate stop.
 func TestOneStopIsForAllAlertsOfAJob(t *testing.T) {
 	now := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
 	h, _ := ofJob(t)

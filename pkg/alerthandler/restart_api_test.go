@@ -37,7 +37,7 @@ func (w *world) gpuNode(name string) *corev1.Node {
 	return n
 }
 
-// machinesRestart restarts machines that get an order to restart, as agents and kubelets do, and counts the restarts.
+// machinesRestart simulates the restarts of machines with a restart order, and counts the restarts.
 func (w *world) machinesRestart(restarts *atomic.Int64) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan struct{})
@@ -73,7 +73,7 @@ func (w *world) restartOne(ctx context.Context, n *corev1.Node, restarts *atomic
 	_ = repair.WriteRestartAnswer(ctx, w.Client, n, repair.Answer{ID: order.ID, Done: true, Message: "the machine has restarted"})
 }
 
-// A GPU of a machine has fallen off the bus. The machine is drained, restarted once and returned to service although the handler is killed at any
+// A GPU of a machine has fallen off the bus. The machine is drained, restarted once and returned to service, although the handler is killed at any
 // request.
 func TestAMachineIsRestartedOnceThoughTheHandlerIsKilled(t *testing.T) {
 	w := open(t)
@@ -151,7 +151,7 @@ func TestARestartOnRequest(t *testing.T) {
 	require.True(t, now.Spec.Unschedulable, "a person returns it")
 }
 
-// fails answers the order to restart a machine, as the machine's agent does if the restart hasn't helped.
+// fails writes the answer of an agent that the restart hasn't repaired the machine.
 func (w *world) fails(name, message string) {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool {
@@ -161,8 +161,7 @@ func (w *world) fails(name, message string) {
 	}, waitFor, 20*time.Millisecond)
 }
 
-// Two GPUs of a machine are lost, and a restart doesn't bring them back. The machine isn't restarted again, neither for the second GPU nor when a
-// GPU fails again.
+// Two GPUs of a machine are lost, and a restart doesn't repair them. The machine isn't restarted again for the second GPU, or when a GPU fails again.
 func TestAMachineIsNotRestartedAgainAfterAFailure(t *testing.T) {
 	w := open(t)
 	w.gpuNode("n3")

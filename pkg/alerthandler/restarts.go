@@ -7,7 +7,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// restarting returns the name of another Action that is restarting the machine, stopping or requeuing the job, or resetting the GPU now, or "".
+// restarting returns the name of another Action that is restarting the machine, stopping or requeuing the job, or resetting the GPU, or "".
 func restarting(a *v1.Action, all []*v1.Action) string {
 	for _, other := range restartsOf(a, all) {
 		if other.Status.Phase == v1.PhaseActing {
@@ -17,15 +17,15 @@ func restarting(a *v1.Action, all []*v1.Action) string {
 	return ""
 }
 
-// restartedSince returns the name of another Action that has restarted the machine or reset the GPU since the alert of a policy's Action began, or
-// "". It doesn't count a restart that began before the alert, because the alert may be about a fault of the next boot.
+// restartedSince returns the name of another Action that has restarted the machine or reset the GPU since the alert of Action a began, or "". It
+// doesn't count a restart that began before the alert, because the alert may report a fault of the next boot.
 func restartedSince(a *v1.Action, all []*v1.Action) string {
 	if a.Spec.By.Kind != v1.ByPolicy || a.Spec.Do != v1.OperationRestartMachine && a.Spec.Do != v1.OperationResetGPU {
 		return ""
 	}
 	since := alertBegan(a, all)
 	for _, other := range restartsOf(a, all) {
-		// Compare times of the same clock: since comes from the API server's clock.
+		// Compare only times of one clock. The time since comes from the API server's clock.
 		after := !other.CreationTimestamp.Time.Before(since) || other.Begun() && !other.Status.StartTime.Time.Before(since)
 		if other.Status.Phase == v1.PhaseSucceeded && other.Begun() && after {
 			return other.Name
@@ -34,8 +34,8 @@ func restartedSince(a *v1.Action, all []*v1.Action) string {
 	return ""
 }
 
-// spent returns the reason why policies don't restart a machine again, or "": since the machine was cordoned, a restart has failed, or a policy has
-// already restarted it. Without this limit, each broken GPU and each alert that fires again would restart a broken machine.
+// spent returns the reason why policies don't restart a machine again, or "". A policy may restart a machine only once per cordon, and not after a
+// failed restart. Otherwise each broken GPU and each repeated alert would restart the machine.
 func spent(a *v1.Action, all []*v1.Action, mark *v1.Mark) string {
 	if mark == nil {
 		return ""
@@ -53,8 +53,8 @@ func spent(a *v1.Action, all []*v1.Action, mark *v1.Mark) string {
 	return ""
 }
 
-// restartsOf returns the other Actions that restart the same machine or requeue the same job and aren't dry runs. For the reset of a GPU, it
-// returns the other resets of the same GPU. For the stop of a job, it returns the other stops by the same policy or person.
+// restartsOf returns the other Actions that restart the same machine or requeue the same job. For the reset of a GPU, it returns the other resets of
+// that GPU. For the stop of a job, it returns the other stops by the same policy or person. It omits dry runs.
 func restartsOf(a *v1.Action, all []*v1.Action) (out []*v1.Action) {
 	for _, other := range all {
 		restarts := other.Spec.Do == v1.OperationRestartMachine || other.Spec.Do == v1.OperationRequeueJob
@@ -75,7 +75,7 @@ func sameGPU(a, b *v1.Machine) bool {
 	return a != nil && b != nil && a.GPU != nil && b.GPU != nil && *a.GPU == *b.GPU
 }
 
-// alertBegan returns the time at which the first step of a policy's Action was created, because the alert fired at that time.
+// alertBegan returns the creation time of the first step of a policy's Action, because the alert fired at that time.
 func alertBegan(a *v1.Action, all []*v1.Action) time.Time {
 	i, ok := policy.ParseIncident(a.Labels[LabelIncident])
 	p := policy.Policy{Name: a.Spec.By.Name}

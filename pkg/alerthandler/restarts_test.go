@@ -11,7 +11,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// Two GPUs of a machine are lost. The restart for one of them also counts for the other one if it began after the other one's alert.
+// Two GPUs of a machine are lost. The restart for one GPU also counts for the other GPU if it began after the alert about the other GPU.
 func TestOneRestartIsForAllLostGPUsOfAMachine(t *testing.T) {
 	at := func(minutes int) *metav1.Time {
 		m := metav1.NewTime(time.Date(2026, 11, 30, 9, minutes, 0, 0, time.UTC))
@@ -53,8 +53,8 @@ func TestOneRestartIsForAllLostGPUsOfAMachine(t *testing.T) {
 	require.Empty(t, restartedSince(b, []*v1.Action{other(v1.PhaseSucceeded, 15, "n3"), b}), "without its first step, its own time counts")
 }
 
-// Two alerts are about the same GPU, for example one about XID 48 and one about the GPU's memory. The reset for one alert also counts for the other
-// alert, and two resets don't overlap.
+// Two alerts are about the same GPU, for example an alert about XID 48 and an alert about the GPU's memory. The reset for one alert also counts for
+// the other alert. Two resets don't overlap.
 func TestOneResetIsForAllAlertsOfAGPU(t *testing.T) {
 	at := metav1.NewTime(time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC))
 	reset := func(name string, gpu int32, phase v1.Phase) *v1.Action {
@@ -81,7 +81,7 @@ func TestOneResetIsForAllAlertsOfAGPU(t *testing.T) {
 	require.Empty(t, restarting(restart, []*v1.Action{reset("b", 2, v1.PhaseActing), restart}))
 }
 
-// The API server's clock, which sets the creation times of Actions, is ahead of the handler's clock, which sets their start times.
+// The API server's clock sets the creation times of Actions. It is ahead of the handler's clock, which sets their start times.
 func TestAnActionThatWasMadeAfterTheAlertBeganAfterIt(t *testing.T) {
 	at := func(second int) metav1.Time {
 		return metav1.NewTime(time.Date(2026, 11, 30, 9, 0, second, 0, time.UTC))

@@ -34,8 +34,7 @@ import (
 // Name is the name of the program and of its lease.
 const Name = "pai-alert-handler"
 
-// The times of the lease: another replica takes over if the lease isn't renewed for leaseTime. The leader stops if it can't renew the lease for
-// renewTime.
+// Another replica takes over if the lease isn't renewed for leaseTime. The leader stops if it can't renew the lease for renewTime.
 const (
 	leaseTime = 15 * time.Second
 	renewTime = 10 * time.Second
@@ -86,7 +85,7 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 		return fmt.Errorf("find the cluster: %w", err)
 	}
 	config.UserAgent = Name + "/" + version.Version
-	// With these limits, handling a thousand alerts at once takes half a minute.
+	// These limits allow the handler to handle a thousand alerts in half a minute.
 	config.QPS, config.Burst = 40, 80
 	level := slog.LevelInfo
 	if *debug {
@@ -135,15 +134,15 @@ func clientConfig(kubeconfig string) (*rest.Config, error) {
 	return clientcmd.BuildConfigFromFlags("", kubeconfig)
 }
 
-// ServeOptions configure how a Handler is reached and how the leader is elected.
+// ServeOptions configure the HTTP server of a Handler and the leader election.
 type ServeOptions struct {
-	// AccessFile holds the password for /metrics. TokenFile holds the token that Alertmanager sends.
+	// AccessFile contains the password for /metrics. TokenFile contains the token that Alertmanager sends.
 	AccessFile, TokenFile string
 	SystemNamespace       string
 	Identity              string
 }
 
-// Serve watches the objects, serves HTTP on a listener, and carries out Actions while this replica holds the lease, until ctx ends.
+// Serve watches the objects and serves HTTP on a listener until ctx ends. It carries out Actions while this replica holds the lease.
 func (h *Handler) Serve(ctx context.Context, l net.Listener, o ServeOptions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -165,7 +164,7 @@ func (h *Handler) Serve(ctx context.Context, l net.Listener, o ServeOptions) err
 	return err
 }
 
-// elect takes part in the election of the leader, and calls Lead whenever this replica holds the lease.
+// elect runs the leader election, and calls Lead whenever this replica holds the lease.
 func (h *Handler) elect(ctx context.Context, o ServeOptions) error {
 	lock := &resourcelock.LeaseLock{LeaseMeta: metav1.ObjectMeta{Namespace: o.SystemNamespace, Name: Name}, Client: h.core.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: o.Identity}}

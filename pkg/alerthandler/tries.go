@@ -8,13 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// lastRetry is the maximum time before the handler repeats an effect that the API server has rejected.
 const lastRetry = time.Minute
 
-// tries holds the rejected effects, by the UIDs of their Actions. Only the goroutine that leads uses it.
+// tries holds the rejected effects by the UID of the Action. Only the leader's goroutine uses it.
 type tries map[types.UID]try
 
-// try describes the failed tries of an effect: when the API server first rejected the effect, how often it has done so, and the last reason.
+// try describes an effect that the API server has rejected: the time of the first rejection, the number of rejections, and the last reason.
 type try struct {
 	since   time.Time
 	refused int
@@ -22,7 +21,7 @@ type try struct {
 	why     string
 }
 
-// note records the result of a try. An API server that can't be reached hasn't rejected the effect, so such an error removes the record.
+// note records the result of a try. If the API server can't be reached, note removes the record, because the effect wasn't rejected.
 func (t tries) note(uid types.UID, err error, now time.Time) {
 	_, answered := errors.AsType[*apierrors.StatusError](err)
 	one := t[uid]

@@ -32,8 +32,8 @@ func ofJob(t *testing.T) (*Handler, *jobv1.Framework) {
 	return h, job
 }
 
-// The API server rejects a requeue. The handler repeats the requeue less and less often. In the end the Action fails with the rejection, so that
-// another Action can requeue the job.
+// The API server rejects a requeue. The handler repeats the requeue with growing pauses. Finally the Action fails, so that another Action can requeue
+// the job.
 func TestARequeueThatIsRefusedEnds(t *testing.T) {
 	now := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
 	h, job := ofJob(t)
@@ -83,8 +83,7 @@ func toObject(t *testing.T, o any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: object}
 }
 
-// Only responses of the API server count as rejections. After a conflict, the next decision is based on the current state of the target, and
-// doesn't wait.
+// Only responses of the API server count as rejections. After a conflict, the next decision uses the current state of the target, and doesn't wait.
 func TestRefusedEffects(t *testing.T) {
 	now := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
 	all := tries{}

@@ -11,22 +11,20 @@ import (
 )
 
 const (
-	// mostMessage limits the size of a message of Alertmanager, in bytes.
+	// mostMessage limits the body of a request from Alertmanager, in bytes.
 	mostMessage = 8 << 20
-	// mostAlerts limits the number of alerts in one message.
+	// mostAlerts limits the number of alerts in one request.
 	mostAlerts = 10_000
 )
 
-// errFull means that too many Actions aren't finished.
 var errFull = errors.New("too many actions aren't finished")
 
-// message is the body of a request that Alertmanager sends to a webhook.
 type message struct {
 	Version string         `json:"version"`
 	Alerts  []policy.Alert `json:"alerts"`
 }
 
-// ServeAlerts handles the alerts in a request of Alertmanager. It responds with 503 if an alert couldn't be handled, so that Alertmanager sends the
+// ServeAlerts handles the alerts in a request from Alertmanager. It responds with 503 if an alert couldn't be handled, so that Alertmanager sends the
 // request again.
 func (h *Handler) ServeAlerts(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostMessage))

@@ -23,33 +23,33 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// ReportOptions configure where the figures in weekly reports come from.
+// ReportOptions configure the sources of the figures in weekly reports.
 type ReportOptions struct {
-	// JobController and Prometheus are URLs. An empty JobController means that it is reached through the API server; an empty Prometheus means that
-	// the cluster has no Prometheus.
+	// JobController and Prometheus are URLs. If JobController is empty, requests go through the API server. If Prometheus is empty, the cluster has
+	// no Prometheus.
 	JobController, Prometheus string
-	// AccessFile is the file with the password for Prometheus; empty means that no password is sent.
+	// AccessFile is the file with the password for Prometheus. Empty means that no password is sent.
 	AccessFile string
-	// Sources replaces all other fields in tests.
+	// Sources overrides all other fields in tests.
 	Sources *report.Sources
 }
 
 const (
-	// weeklyLook is the time between two checks whether a report is due. weeklySoon is the same before the cluster is known, and weeklyRetry after
-	// a report that couldn't be made.
+	// weeklyLook is the time between two checks whether a report is due. weeklySoon applies before the caches are synced. weeklyRetry applies after a
+	// report couldn't be made.
 	weeklyLook  = time.Minute
 	weeklySoon  = 100 * time.Millisecond
 	weeklyRetry = 10 * time.Minute
-	// weeklyTime limits the time for making a report. weeklyWithin is how late a report may be sent, because notices are given up after a day.
+	// weeklyTime limits the time to make a report. weeklyWithin is the maximum delay of a report, because unsent notices are discarded after a day.
 	weeklyTime   = 5 * time.Minute
 	weeklyWithin = 23 * time.Hour
-	// weeklyRows limits the rows of each table of a report in a message.
+	// weeklyRows limits the rows in each table of a report.
 	weeklyRows = 40
-	// webTime limits how long Prometheus may take to respond.
+	// webTime limits the response time of Prometheus.
 	webTime = 20 * time.Second
 )
 
-// weekly makes the weekly report when it is due and at least one receiver wants it.
+// weekly makes the weekly report when it is due and at least one receiver has chosen the report.
 type weekly struct {
 	sources report.Sources
 	mu      sync.Mutex
@@ -75,7 +75,7 @@ func (h *Handler) newWeekly() (*weekly, error) {
 		Jobs: func(ctx context.Context, f listing.Filter) (*listing.Page, error) { return jobs.History.List(ctx, f) }}}, nil
 }
 
-// prometheus returns a function that sends a query to Prometheus and returns the body of the response.
+// prometheus returns a function that sends a query to Prometheus and returns the response body.
 func (o *ReportOptions) prometheus() func(ctx context.Context, service, path string, query url.Values) (io.ReadCloser, error) {
 	client := &http.Client{Timeout: webTime, Transport: &http.Transport{DisableKeepAlives: true}} // it ignores the proxies of the environment
 	return func(ctx context.Context, service, path string, query url.Values) (io.ReadCloser, error) {
@@ -101,7 +101,6 @@ func (o *ReportOptions) prometheus() func(ctx context.Context, service, path str
 	}
 }
 
-// tell sends notices and makes weekly reports until ctx ends.
 func (h *Handler) tell(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -127,7 +126,7 @@ func (h *Handler) makeReports(ctx context.Context) {
 	}
 }
 
-// makeReport makes the report that is due, unless it is already made, is too late, or has no receivers.
+// makeReport makes the report that is due, unless the report already exists, is too late, or has no receivers.
 func (h *Handler) makeReport(ctx context.Context) error {
 	now := h.o.Now()
 	at := notify.WeeklyAt(now)
@@ -148,7 +147,7 @@ func (h *Handler) makeReport(ctx context.Context) error {
 	return nil
 }
 
-// made returns the report that was due at a time, or nil if it isn't made.
+// made returns the report that was due at a time, or nil if the report doesn't exist.
 func (w *weekly) made(at time.Time) *report.Report {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -158,7 +157,6 @@ func (w *weekly) made(at time.Time) *report.Report {
 	return w.report
 }
 
-// readers returns the people who have chosen the weekly report.
 func (h *Handler) readers() (out []notify.Person) {
 	for _, p := range h.people.Users() {
 		if n := p.User.Spec.Notifications; n != nil && n.WeeklyReport {
@@ -170,7 +168,7 @@ func (h *Handler) readers() (out []notify.Person) {
 	return out
 }
 
-// weeklyNotice returns the notices' view of the report that is due, or nil if the report isn't made or is too late.
+// weeklyNotice returns the data of the weekly report for the notifier, or nil if the report doesn't exist or is too late.
 func (h *Handler) weeklyNotice(now time.Time) *notify.Weekly {
 	at := notify.WeeklyAt(now)
 	r := h.weekly.made(at)

@@ -16,24 +16,23 @@ import (
 )
 
 const (
-	// held is how long the Lease of administrators is valid after a process took it.
+	// held is the duration of the Lease of administrators.
 	held = 15 * time.Second
-	// working is how long the work under the Lease may take. It ends before another holder may take the Lease.
+	// working is the maximum time of the work under the Lease. It ends before another holder may acquire the Lease.
 	working = 12 * time.Second
-	// waitsFor is how long a change waits while another change holds the Lease.
+	// waitsFor is the maximum time that a change waits for the Lease.
 	waitsFor = time.Minute
 )
 
-// state is the data that determines which people are administrators.
+// state determines which people are administrators.
 type state struct {
-	users  map[string]*v1.User // by name of the object
-	groups map[string]*v1.Group
-	// passwords holds the UIDs of people who have a password.
+	users     map[string]*v1.User // by name of the object
+	groups    map[string]*v1.Group
 	passwords map[string]bool
 }
 
-// administrators counts the people who can administrate by themselves: enabled people who are in a group of administrators by name,
-// not through a provider, and who have a password or are linked to a provider.
+// administrators counts the people who can sign in as administrators without a group of a provider. These people are enabled, are by name in a group
+// of administrators, and have a password or are linked with a provider.
 func (s *state) administrators() int {
 	made := newSnapshot(s.users, s.groups, nil, nil)
 	n := 0
@@ -50,8 +49,7 @@ func (s *state) administrators() int {
 	return n
 }
 
-// keepsAdministrator returns an error if a change would remove the last administrator. It reads the people, groups and passwords from the API
-// server.
+// keepsAdministrator returns an error if a change would remove the last administrator. It reads people, groups and passwords from the API server.
 func (d *Directory) keepsAdministrator(ctx context.Context, change func(*state)) error {
 	s, err := d.counted(ctx)
 	if err != nil {
@@ -83,7 +81,7 @@ func (d *Directory) counted(ctx context.Context) (*state, error) {
 	return s, nil
 }
 
-// HasAdministrator reports whether at least one person can sign in and administrate. It reads the API server.
+// HasAdministrator reports whether at least one administrator can sign in. It sends requests to the API server.
 func (d *Directory) HasAdministrator(ctx context.Context) (bool, error) {
 	s, err := d.counted(ctx)
 	if err != nil {
@@ -92,8 +90,8 @@ func (d *Directory) HasAdministrator(ctx context.Context) (bool, error) {
 	return s.administrators() > 0, nil
 }
 
-// exclusively calls do, which may remove the last administrator, under the Lease of administrators, so that only one such call runs in the whole
-// cluster at a time.
+// exclusively calls do under the Lease of administrators, because do may remove the last administrator. Only one such call runs in the cluster at a
+// time.
 func (d *Directory) exclusively(ctx context.Context, do func(context.Context) error) error {
 	d.alone.Lock()
 	defer d.alone.Unlock()
@@ -108,7 +106,7 @@ func (d *Directory) exclusively(ctx context.Context, do func(context.Context) er
 	return do(ctx)
 }
 
-// take acquires the Lease, and returns the time at which the successful attempt began.
+// take acquires the Lease, and returns the start time of the successful attempt.
 func (d *Directory) take(ctx context.Context, me string) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, waitsFor)
 	defer cancel()
@@ -150,7 +148,7 @@ func fill(l *coordinationv1.Lease, holder string) {
 	l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds, l.Spec.AcquireTime, l.Spec.RenewTime = &holder, &seconds, &now, &now
 }
 
-// giveBack releases the Lease. If that fails, other changes wait until the Lease expires.
+// giveBack releases the Lease. If the release fails, other changes wait until the Lease expires.
 func (d *Directory) giveBack(ctx context.Context, me string) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()

@@ -13,16 +13,16 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// ErrMoved means that people were linked with a different issuer or directory than the one that the provider now has. The same subject, for example
-// "7", may be another person there.
+// ErrMoved means that the configured issuer or directory of a provider differs from the source with which people were linked. A subject, for example
+// "7", may be another person in the new source.
 var ErrMoved = errors.New("the provider has another source")
 
-// keySource is the key in a provider's Secret under which the provider's issuer or directory is stored.
+// keySource is the key for the issuer or the directory in the Secret of a provider.
 const keySource = "source"
 
-// Bind ties a provider to its source: the issuer or the directory that it had when it was first used. movedFrom is the earlier source if an
-// operator confirms that the new source has the same people. In that case, Bind writes the new source, and deletes the refresh tokens of the
-// earlier source. If the source has changed without that confirmation, Bind returns ErrMoved.
+// Bind stores the issuer or directory of a provider at its first use. If the source has changed later, Bind returns ErrMoved. An operator can set
+// movedFrom to the stored source to confirm that the new source contains the same people. Bind then stores the new source, and deletes the refresh
+// tokens of the earlier source.
 func (d *Directory) Bind(ctx context.Context, provider, source, movedFrom string) error {
 	if source == "" {
 		return nil

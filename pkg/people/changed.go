@@ -12,11 +12,10 @@ type changes struct {
 	readers map[chan Change]bool
 }
 
-// waiting is how many changes may wait for a slow reader before they are replaced with the zero Change.
+// waiting is the number of changes that a channel can buffer for a slow reader.
 const waiting = 32
 
-// Changed returns a channel that receives changes until stop is called. A reader that is too slow receives the zero Change instead of the changes
-// that it missed.
+// Changed returns a channel that receives changes until stop is called. A slow reader receives the zero Change instead of the changes that it missed.
 func (d *Directory) Changed() (changed <-chan Change, stop func()) {
 	c := make(chan Change, waiting)
 	d.changes.mu.Lock()
@@ -41,8 +40,7 @@ func (c *changes) tell(change Change) {
 			continue
 		default:
 		}
-		// If the channel is full, replace all waiting changes with one zero Change, which means that everything may
-		// have changed.
+		// If the channel is full, replace all buffered changes with one zero Change.
 		for drained := false; !drained; {
 			select {
 			case <-r:
@@ -54,14 +52,14 @@ func (c *changes) tell(change Change) {
 	}
 }
 
-// hooks holds the functions that are called for each token Secret that this process deletes, before the deletion returns.
+// hooks holds the functions that are called for each token Secret that this process deletes. They return before the deletion returns.
 type hooks struct {
 	mu  sync.Mutex
 	all []func(secret string, uid types.UID)
 }
 
-// OnRevoke registers a function that is called with the name and the UID of each Secret that the Directory deletes, so that the revocation of a
-// token takes effect in this process at once.
+// OnRevoke registers a function that is called with the name and the UID of each Secret that the Directory deletes. So a token that was revoked in
+// this process becomes invalid at once.
 func (d *Directory) OnRevoke(tell func(secret string, uid types.UID)) {
 	d.revoked.mu.Lock()
 	defer d.revoked.mu.Unlock()

@@ -19,10 +19,10 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// tries is how many times a change is tried if another process changes the object at the same time.
+// tries is the maximum number of tries of a change after conflicts.
 const tries = 8
 
-// Add adds a person. It returns ErrExists if the name is or was taken, or if it differs from a taken name only in case.
+// Add adds a person. It returns ErrExists if the name is or was in use. Names that differ only in case count as the same name.
 func (d *Directory) Add(ctx context.Context, n NewUser) (*Person, error) {
 	if err := d.Load(ctx); err != nil {
 		return nil, err
@@ -95,9 +95,9 @@ func (d *Directory) CheckNew(n NewUser) error {
 	return s.check(nil, &spec)
 }
 
-// unowned rejects a name that owns jobs. Such jobs can exist because someone with a kubeconfig can submit jobs under any name. These jobs, and the
-// folders of that name on storages, would belong to the new person. People from another system are not checked, because the jobs are their own. If
-// the history of jobs can't be queried, an administrator may add the person, but a provider may not.
+// unowned rejects a name that owns jobs. Anyone with a kubeconfig can submit jobs under any name. The new person would own these jobs, and the
+// folders with that name on storages. People from another system aren't checked, because the jobs are their own. If the history of jobs can't be
+// queried, an administrator may add the person, but a provider may not.
 func (d *Directory) unowned(ctx context.Context, n NewUser) error {
 	if d.o.Owns == nil || n.TakeOver || n.From != "" {
 		return nil
@@ -124,7 +124,7 @@ func taken(name string, by *v1.User) error {
 	return fmt.Errorf("%w: %s", ErrExists, name)
 }
 
-// check validates a person's fields. was is nil for a new person. Existing people may keep values that are no longer valid.
+// check validates a person's fields. was is nil for a new person. Existing people may keep values that became invalid.
 func (s *snapshot) check(was, now *v1.UserSpec) error {
 	if was == nil {
 		was = &v1.UserSpec{}
@@ -187,7 +187,7 @@ func (d *Directory) Update(ctx context.Context, name string, change func(*v1.Use
 	return p, err
 }
 
-// NoteTaken records in a person's annotation which data was taken over from another system.
+// NoteTaken records in an annotation which data of a person was imported from another system.
 func (d *Directory) NoteTaken(ctx context.Context, name, what string) error {
 	_, err := d.update(ctx, name, func(u *v1.User) error {
 		metav1.SetMetaDataAnnotation(&u.ObjectMeta, AnnotationTaken, what)
@@ -196,7 +196,7 @@ func (d *Directory) NoteTaken(ctx context.Context, name, what string) error {
 	return err
 }
 
-// CheckUpdate returns the error with which Update would fail, or nil. It sends no requests to the API server.
+// CheckUpdate returns the error that Update would return. It sends no requests to the API server.
 func (d *Directory) CheckUpdate(name string, change func(*v1.UserSpec) error) error {
 	p, err := d.Person(name)
 	if err != nil {
@@ -209,7 +209,7 @@ func (d *Directory) CheckUpdate(name string, change func(*v1.UserSpec) error) er
 	return d.snapshot().check(&p.User.Spec, now)
 }
 
-// update changes a User. It holds the Lease of administrators if the change could remove an administrator.
+// update changes a User. It acquires the Lease of administrators if the change could remove an administrator.
 func (d *Directory) update(ctx context.Context, name string, change func(*v1.User) error) (*Person, error) {
 	var err error
 	for range tries {
@@ -245,7 +245,7 @@ func (d *Directory) update(ctx context.Context, name string, change func(*v1.Use
 	return nil, explain(err)
 }
 
-// writeUser writes a changed User. If the change affects who is an administrator, it checks under the Lease that an administrator remains.
+// writeUser writes a changed User. If the change could remove an administrator, writeUser checks under the Lease that an administrator remains.
 func (d *Directory) writeUser(ctx context.Context, was, now *v1.User) error {
 	a, b := &was.Spec, &now.Spec
 	if a.Disabled == b.Disabled && a.Removed == b.Removed && slices.Equal(sorted(a.Groups), sorted(b.Groups)) && slices.Equal(a.Identities, b.Identities) {
@@ -281,7 +281,7 @@ func (d *Directory) SetPassword(ctx context.Context, name string, p secret.Strin
 	if err != nil {
 		return err
 	}
-	// Write the password first. Sessions that begin with this password have a higher number, so they stay valid when the earlier sessions end.
+	// Write the password first. Sessions that begin with the new password have a higher number, so they stay valid when the earlier sessions end.
 	if err := d.putPassword(ctx, who.User, password.Hash(p), who.Sessions+1); err != nil {
 		return err
 	}
@@ -296,7 +296,6 @@ func (d *Directory) SetPassword(ctx context.Context, name string, p secret.Strin
 	return d.endTokens(ctx, name, true)
 }
 
-// endSessions makes all sessions of a person invalid.
 func endSessions(u *v1.User) {
 	if u.Annotations == nil {
 		u.Annotations = map[string]string{}
@@ -304,8 +303,8 @@ func endSessions(u *v1.User) {
 	u.Annotations[AnnotationSessions] = strconv.FormatInt(sessions(u)+1, 10)
 }
 
-// Disable disables a person and ends all sessions of the person if yes is set; otherwise it enables the person again. Application tokens of a
-// disabled person are rejected.
+// Disable disables a person and ends the person's sessions if yes is true. Otherwise it enables the person again. Application tokens of a disabled
+// person are rejected.
 func (d *Directory) Disable(ctx context.Context, name string, yes bool) error {
 	_, err := d.Update(ctx, name, func(s *v1.UserSpec) error {
 		s.Disabled = yes

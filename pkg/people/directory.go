@@ -21,8 +21,8 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// Directory holds users and groups in memory. It either watches them (Run) or has read them once (Load). Methods that only return users and groups
-// send no requests to the API server.
+// Directory holds users and groups in memory. It watches them after Run, or reads them once with Load. Methods that only return users and groups send
+// no requests to the API server.
 type Directory struct {
 	o      Options
 	config *rest.Config
@@ -41,11 +41,11 @@ type Directory struct {
 // Options configure a Directory.
 type Options struct {
 	Log *slog.Logger // nil discards the log
-	// Owns reports whether jobs exist whose owner has this name, even if no such person exists. It is nil if no jobs are known.
+	// Owns reports whether the name owns jobs, even if the person doesn't exist. It is nil if the jobs can't be queried.
 	Owns func(ctx context.Context, name string) (bool, error)
 }
 
-// Open returns a Directory for a cluster. It doesn't send a request yet.
+// Open returns a Directory for a cluster. It sends no requests.
 func Open(config *rest.Config, o Options) (*Directory, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -76,8 +76,7 @@ func Open(config *rest.Config, o Options) (*Directory, error) {
 
 var everything = metav1.ListOptions{}
 
-// reported returns a function that calls tell for each changed object. After a new list it calls tell with "", because every object may have
-// changed.
+// reported returns a function that calls tell for each changed object. After a new list it calls tell with "", because any object may have changed.
 func reported[T any](tell func(object string)) func([]watch.Change[T], string) {
 	return func(changes []watch.Change[T], list string) {
 		if list != "" {
@@ -95,7 +94,7 @@ func nameOf(object string) string {
 	return name
 }
 
-// decodeUser decodes a User. It returns an error if the object's name doesn't match the person's name, because such an object could represent
+// decodeUser decodes a User. It returns an error if the object's name doesn't match the person's name, because such an object could impersonate
 // another person.
 func decodeUser(u *unstructured.Unstructured) (*v1.User, error) {
 	out := &v1.User{}
@@ -123,7 +122,7 @@ func belongs(object, name string) error {
 	return nil
 }
 
-// Load reads all users and groups once. Commands use it instead of a watch.
+// Load reads all users and groups once, for commands that don't need a watch.
 func (d *Directory) Load(ctx context.Context) error {
 	if err := d.users.Load(ctx); err != nil {
 		return explain(err)
@@ -140,7 +139,7 @@ func (d *Directory) Run(ctx context.Context) error {
 	return nil
 }
 
-// Fresh returns ErrStale if the watches weren't confirmed for StaleAfter, otherwise nil. It is meaningful only while Run runs.
+// Fresh returns ErrStale if the watches weren't confirmed within StaleAfter, otherwise nil. The result is meaningful only while Run runs.
 func (d *Directory) Fresh() error {
 	if time.Since(d.users.Confirmed()) > StaleAfter || time.Since(d.groups.Confirmed()) > StaleAfter {
 		return ErrStale
@@ -148,7 +147,7 @@ func (d *Directory) Fresh() error {
 	return nil
 }
 
-// Person returns the person with a name, or ErrNoUser if the person doesn't exist or was removed.
+// Person returns the person with the given name, or ErrNoUser if the person doesn't exist or was removed.
 func (d *Directory) Person(name string) (*Person, error) {
 	if p := d.snapshot().people[name]; p != nil {
 		return p, nil
@@ -156,7 +155,7 @@ func (d *Directory) Person(name string) (*Person, error) {
 	return nil, noUser(name)
 }
 
-// ByUID returns the person whose User object has this UID, or ErrNoUser.
+// ByUID returns the person with the given UID of the User object, or ErrNoUser.
 func (d *Directory) ByUID(uid types.UID) (*Person, error) {
 	if p := d.snapshot().byUID[uid]; p != nil {
 		return p, nil
@@ -172,13 +171,13 @@ func (d *Directory) ByIdentity(provider, subject string) (*Person, error) {
 	return nil, ErrNoUser
 }
 
-// Users returns all people, sorted by name, without removed people.
+// Users returns all people who weren't removed, sorted by name.
 func (d *Directory) Users() []*Person { return d.snapshot().sorted }
 
 // Groups returns all groups, sorted by name.
 func (d *Directory) Groups() []*v1.Group { return d.snapshot().groups }
 
-// Group returns the group with a name, or ErrNoGroup.
+// Group returns the group with the given name, or ErrNoGroup.
 func (d *Directory) Group(name string) (*v1.Group, error) {
 	if g := d.snapshot().byGroup[name]; g != nil {
 		return g, nil
@@ -186,8 +185,7 @@ func (d *Directory) Group(name string) (*v1.Group, error) {
 	return nil, noGroup(name)
 }
 
-// AdministratorGroup returns the name of a group that makes its members administrators. It chooses among the groups of the Directory like the
-// package function AdministratorGroup.
+// AdministratorGroup calls the package function AdministratorGroup with the groups of the Directory.
 func (d *Directory) AdministratorGroup() (string, error) {
 	var all []v1.GroupSpec
 	for _, g := range d.Groups() {
@@ -196,8 +194,8 @@ func (d *Directory) AdministratorGroup() (string, error) {
 	return AdministratorGroup(all)
 }
 
-// AdministratorGroup returns the name of a group that makes its members administrators. It prefers the group with the name administrators. It
-// returns ErrNoGroup if no group makes its members administrators.
+// AdministratorGroup returns the name of a group whose members are administrators. It prefers the group named administrators. It returns ErrNoGroup
+// if no such group exists.
 func AdministratorGroup(all []v1.GroupSpec) (string, error) {
 	found := ""
 	for i := range all {
@@ -214,14 +212,14 @@ func AdministratorGroup(all []v1.GroupSpec) (string, error) {
 	return found, nil
 }
 
-// Members returns the names of the people in a group, sorted.
+// Members returns the sorted names of the people in a group.
 func (d *Directory) Members(group string) []string { return d.snapshot().members[group] }
 
-// Ignored returns the reason why each ignored User and Group is ignored, by object name.
+// Ignored returns, by object name, the reasons why Users and Groups are ignored.
 func (d *Directory) Ignored() map[string]string { return d.snapshot().ignored }
 
-// snapshot returns the current state, and computes it if the stores have changed. After a change, callers get a snapshot that was computed after
-// that change, even if several goroutines call snapshot at the same time.
+// snapshot returns the current state, and computes a new state if the stores have changed. After a change, all callers get a snapshot that contains
+// the change. snapshot is safe for concurrent use.
 func (d *Directory) snapshot() *snapshot {
 	if s := d.current(); s != nil {
 		return s
@@ -238,7 +236,7 @@ func (d *Directory) snapshot() *snapshot {
 	return s
 }
 
-// current returns the snapshot if it still matches the stores, or nil if it must be computed again.
+// current returns the cached snapshot, or nil if the stores have changed since.
 func (d *Directory) current() *snapshot {
 	if s := d.now.Load(); s != nil && s.version == d.version() {
 		return s
@@ -246,5 +244,4 @@ func (d *Directory) current() *snapshot {
 	return nil
 }
 
-// version returns a number that increases with each change in the stores.
 func (d *Directory) version() int64 { return d.users.Version() + d.groups.Version() }

@@ -28,8 +28,8 @@ func TestWhoAsksAfterAChangeSeesIt(t *testing.T) {
 		put(fmt.Sprintf("user%d", i), 1)
 	}
 	for version := 1; version <= 2000; version++ {
-		// The watch and the response to a write deliver the same object. The second delivery must not return before all readers see the change of
-		// the first.
+		// The watch and the response to a write deliver the same object. The second delivery must not return before all readers receive the change of
+		// the first delivery.
 		var both sync.WaitGroup
 		for range 2 {
 			both.Go(func() {

@@ -12,10 +12,10 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Explain converts an error of the API server in the same way as explain. Other packages use it for requests about objects of people.
+// Explain converts an error of the API server for other packages, in the same way as explain.
 func Explain(err error) error { return explain(err) }
 
-// explain converts an error of the API server to an error that shows whether the request was invalid or the API server is unavailable.
+// explain converts an error of the API server. The result shows whether the request was invalid or the API server is unavailable.
 func explain(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || hint.Of(err) != "" {
 		return err
@@ -36,7 +36,7 @@ func explain(err error) error {
 	return err
 }
 
-// isNoResource reports whether an error means that the API server doesn't know the kind of an object. It returns false if only the object is
+// isNoResource reports whether an error means that the API server doesn't serve the kind of an object. It returns false if only the object is
 // missing.
 func isNoResource(err error) bool {
 	return apierrors.IsNotFound(err) && strings.Contains(err.Error(), "could not find the requested resource")

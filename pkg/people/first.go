@@ -20,7 +20,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// firstLife is how long the code of the first administrator can be used.
+// firstLife is the lifetime of the code for the first administrator.
 const firstLife = 24 * time.Hour
 
 const keyExpires = "expires"
@@ -28,8 +28,8 @@ const keyExpires = "expires"
 // ErrCode means that a one-time code was used, has expired, or never existed.
 var ErrCode = errors.New("the code is not valid, was used, or has expired")
 
-// OfferFirst creates a one-time code with which the first administrator can be created. An earlier code is no longer valid. If an administrator can
-// already sign in, OfferFirst returns an unset code.
+// OfferFirst creates a one-time code, which a client can use to create the first administrator. It invalidates an earlier code. If an administrator
+// can already sign in, OfferFirst returns an unset code.
 func (d *Directory) OfferFirst(ctx context.Context) (code secret.String, until time.Time, err error) {
 	if err := d.Prepare(ctx); err != nil {
 		return "", until, err
@@ -50,7 +50,7 @@ func hashed(s secret.String) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// UseFirst creates the first administrator with a code from OfferFirst. If two requests use the same code, one of them gets ErrCode.
+// UseFirst creates the first administrator with a code from OfferFirst. If two requests use the same code, only one succeeds. The other gets ErrCode.
 func (d *Directory) UseFirst(ctx context.Context, code secret.String, n NewUser) (*Person, error) {
 	s, err := d.core.CoreV1().Secrets(v1.Namespace).Get(ctx, v1.FirstAdministrator, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

@@ -13,8 +13,8 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// PutGroup creates or changes a group. If g was read from the API server and the group has been deleted since, PutGroup doesn't create the group
-// again, but returns ErrNoGroup.
+// PutGroup creates or changes a group. If g was read from the API server and the group was deleted since, PutGroup returns ErrNoGroup and doesn't
+// create the group again.
 func (d *Directory) PutGroup(ctx context.Context, g *v1.Group) (*v1.Group, error) {
 	return d.writeGroup(ctx, g, d.putGroup)
 }
@@ -32,7 +32,7 @@ func (d *Directory) NewGroup(ctx context.Context, g *v1.Group) (*v1.Group, error
 
 func groupExists(name string) error { return fmt.Errorf("%w: the group %s", ErrExists, name) }
 
-// writeGroup checks a group and writes it under the Lease of administrators, because the change may make people administrators or remove the last
+// writeGroup checks a group and writes it under the Lease of administrators, because the change may add administrators or remove the last
 // administrator.
 func (d *Directory) writeGroup(ctx context.Context, g *v1.Group, write func(context.Context, *v1.Group) error) (*v1.Group, error) {
 	g = g.DeepCopy()
@@ -53,7 +53,7 @@ func (d *Directory) writeGroup(ctx context.Context, g *v1.Group, write func(cont
 	return d.Group(g.Spec.Name)
 }
 
-// ChangeGroup creates a group if isNew is set, and otherwise changes an existing group. It returns ErrExists if a new group already exists, and
+// ChangeGroup creates a group if isNew is true, otherwise it changes an existing group. It returns ErrExists if the new group already exists, and
 // ErrNoGroup if the group to change doesn't exist. It may call change more than once.
 func (d *Directory) ChangeGroup(ctx context.Context, name string, isNew bool, change func(*v1.GroupSpec) error) (*v1.Group, error) {
 	var err error
@@ -102,7 +102,6 @@ func checkGroup(g *v1.GroupSpec) error {
 	return nil
 }
 
-// putGroup creates a group, or updates the existing group.
 func (d *Directory) putGroup(ctx context.Context, g *v1.Group) error {
 	have, known := d.groups.Get(g.Name)
 	switch {
@@ -124,7 +123,7 @@ func (d *Directory) putGroup(ctx context.Context, g *v1.Group) error {
 	return err
 }
 
-// createGroup creates a group that must not exist yet. It first removes the name from people and templates that refer to an earlier group of that
+// createGroup creates a group that must not exist. It first removes the name from people and templates that still refer to an earlier group with that
 // name.
 func (d *Directory) createGroup(ctx context.Context, g *v1.Group) error {
 	if _, known := d.groups.Get(g.Name); known {
@@ -144,7 +143,7 @@ func (d *Directory) createGroup(ctx context.Context, g *v1.Group) error {
 	return err
 }
 
-// leave removes a group that doesn't exist from all people and templates that refer to the group.
+// leave removes a deleted group from all people and templates that refer to the group.
 func (d *Directory) leave(ctx context.Context, group string) error {
 	for name, u := range d.users.All() {
 		if !slices.Contains(u.Spec.Groups, group) {

@@ -11,14 +11,14 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// Known holds the names that groups may grant. If a list is nil, its names aren't known, and groups may grant any name.
+// Known holds the names that groups may grant. If a list is nil, groups may grant any name of that kind.
 type Known struct{ VirtualClusters, Storages []string }
 
 // Grants reports whether now grants a virtual cluster or a storage that was doesn't grant. was is nil for a new group.
 func Grants(was, now *v1.GroupSpec) bool { return len(newVCs(was, now))+len(newStorages(was, now)) > 0 }
 
-// Check rejects a name that a group newly grants if the cluster has nothing with that name. It doesn't check earlier grants, so that a grant of a
-// deleted virtual cluster doesn't block other changes of the group.
+// Check rejects new grants of virtual clusters or storages that don't exist. It doesn't check existing grants, because a deleted virtual cluster must
+// not block other changes of the group.
 func (k *Known) Check(was, now *v1.GroupSpec) error {
 	for _, kind := range []struct {
 		field, noun string
@@ -44,7 +44,7 @@ func (k *Known) Check(was, now *v1.GroupSpec) error {
 	return nil
 }
 
-// Less returns a person's grants without the virtual clusters and storages that the cluster doesn't have.
+// Less returns a person's grants without virtual clusters and storages that don't exist.
 func (k *Known) Less(g rules.Grants) rules.Grants {
 	if k.VirtualClusters != nil {
 		g.VCs = maps.Clone(g.VCs)
@@ -77,7 +77,7 @@ func newStorages(was, now *v1.GroupSpec) []string {
 	})
 }
 
-// added returns the names that now has and was doesn't have, sorted.
+// added returns the sorted names that now contains and was doesn't contain.
 func added(was, now *v1.GroupSpec, names func(*v1.GroupSpec) map[string]bool) []string {
 	out := names(now)
 	if was != nil {

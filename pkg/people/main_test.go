@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
-// cluster is a connection to an API server that has the definitions, but no people.
+// cluster is a connection to an API server with the definitions, but without people.
 type cluster struct {
 	*people.Directory
 	t   *testing.T

@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Webhook is a person's own webhook for notices. Everyone who knows the address can write to the person's chat.
+// Webhook is a person's own webhook for notices. Everyone with the address can write to the person's chat.
 type Webhook struct {
 	// Type is generic, slack, teams, feishu or dingtalk.
 	Type string
@@ -27,8 +27,7 @@ type Webhook struct {
 	URL, SigningSecret secret.String
 }
 
-// maxWebhook limits the length of the address and of the signing secret of a webhook, in bytes, because the webhooks of all people are in one
-// Secret.
+// maxWebhook limits the length of the address and of the signing secret of a webhook, in bytes. All webhooks share one Secret.
 const maxWebhook = 1024
 
 // webhookTypes holds the types of webhooks that pkg/alerthandler/notify supports.
@@ -53,8 +52,8 @@ func (w *Webhook) Check() error {
 	return nil
 }
 
-// neverReached reports whether a host is an address that the alert handler blocks in every configuration. For each connection, the alert handler
-// also checks the addresses of a host name, and the addresses that its configuration can allow.
+// neverReached reports whether a host is an address that the alert handler blocks in every configuration. The alert handler also checks each
+// connection, including resolved names and configurable networks.
 func neverReached(host string) bool {
 	a, err := netip.ParseAddr(host)
 	if err != nil {
@@ -64,8 +63,7 @@ func neverReached(host string) bool {
 	return a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsUnspecified() || a.IsMulticast()
 }
 
-// checkNotifications validates a person's choices for notices. The API server does so only when an object is stored, but callers also check choices
-// that aren't stored.
+// checkNotifications validates a person's choices for notices. The API server validates only stored choices, but callers also check other choices.
 func checkNotifications(n *v1.Notifications) error {
 	if n == nil {
 		return nil
@@ -88,8 +86,8 @@ func checkNotifications(n *v1.Notifications) error {
 }
 
 // SetNotifications stores a person's choices for notices. It calls change with the current choices, which are nil if the person has made no choice.
-// change returns the new choices, or nil to restore the defaults. hook is a new webhook. If hook is nil, the current webhook stays as long as the
-// choices contain a webhook.
+// change returns the new choices, or nil to restore the defaults. hook is a new webhook. If hook is nil, the current webhook is kept if the choices
+// contain a webhook.
 func (d *Directory) SetNotifications(ctx context.Context, name string, hook *Webhook, change func(*v1.Notifications) (*v1.Notifications, error)) (*Person, error) {
 	p, err := d.Person(name)
 	if err != nil {
@@ -120,7 +118,7 @@ func (d *Directory) SetNotifications(ctx context.Context, name string, hook *Web
 	return p, err
 }
 
-// storedWebhook is the stored form of one person's webhook in the Secret of all webhooks.
+// storedWebhook is the JSON of one person's webhook in the Secret of all webhooks.
 type storedWebhook struct {
 	UID           types.UID `json:"uid"`
 	Type          string    `json:"type"`
@@ -140,7 +138,7 @@ func (d *Directory) Webhook(ctx context.Context, p *Person) (*Webhook, error) {
 	return webhookOf(s.Data[v1.ObjectName(p.Name)], p), nil
 }
 
-// webhookOf returns the stored webhook, or nil if it can't be read or belongs to an earlier person of that name.
+// webhookOf returns the stored webhook, or nil if it is invalid or belongs to an earlier person with the same name.
 func webhookOf(data []byte, p *Person) *Webhook {
 	var w storedWebhook
 	if len(data) == 0 || json.Unmarshal(data, &w) != nil || w.UID != p.UID {
@@ -160,7 +158,6 @@ func (d *Directory) putWebhook(ctx context.Context, p *Person, w *Webhook) error
 	})
 }
 
-// dropWebhook removes the webhook of the person with a name.
 func (d *Directory) dropWebhook(ctx context.Context, name string) error {
 	return d.changeWebhooks(ctx, func(s *corev1.Secret) bool {
 		_, known := s.Data[v1.ObjectName(name)]
@@ -169,7 +166,7 @@ func (d *Directory) dropWebhook(ctx context.Context, name string) error {
 	})
 }
 
-// changeWebhooks changes the Secret of all webhooks. change reports whether it has changed the Secret; if not, the Secret isn't written.
+// changeWebhooks changes the Secret of all webhooks. change reports whether it has changed the Secret. An unchanged Secret isn't written.
 func (d *Directory) changeWebhooks(ctx context.Context, change func(*corev1.Secret) bool) error {
 	secrets := d.core.CoreV1().Secrets(v1.Namespace)
 	for range tries {

@@ -52,7 +52,7 @@ func (d *Directory) Confirm(ctx context.Context, who *Person) error {
 	return nil
 }
 
-// deleteUser deletes the User object and the Secrets of a person who was removed.
+// deleteUser deletes the User object and the Secrets of a removed person.
 func (d *Directory) deleteUser(ctx context.Context, u *v1.User) error {
 	if _, err := d.clear(ctx, u.Spec.Name); err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package people manages the users of the cluster, their groups, and the grants of groups. In: objects and Secrets of the cluster, which are
-// watched or read once. Out: people with their grants, without requests to the API server; changes that always leave an administrator.
+// Package people manages the users of the cluster, their groups, and the grants of groups. In: objects and Secrets of the cluster, which are watched
+// or read once. Out: people with their grants, without requests to the API server; changes, after which at least one administrator always remains.
 package people
 
 import (
@@ -21,15 +21,15 @@ type Person struct {
 	Name     string
 	UID      types.UID
 	Disabled bool
-	// Gone reports that no provider confirms the person now. In that case, application tokens of the person are rejected.
+	// Gone reports that no provider confirms the person. Application tokens of such a person are rejected.
 	Gone   bool
 	User   *v1.User
 	Grants rules.Grants
-	// Groups holds the names of the existing groups that the person is in, sorted, including groups that the person is in through a provider.
+	// Groups holds the sorted names of the person's existing groups, including groups through a provider.
 	Groups []string
-	// Sessions is the number that the person's new sessions get. Sessions with a lower number have ended.
+	// Sessions is the number for new sessions of the person. Sessions with a lower number have ended.
 	Sessions int64
-	// Via is the provider that has just confirmed the person at a sign-in, or "" if no provider was involved.
+	// Via is the provider that has just confirmed the person at a sign-in, or "" without a provider.
 	Via string
 }
 
@@ -38,32 +38,32 @@ func (p *Person) Subject(t rules.Token) rules.Subject {
 	return rules.Subject{Name: p.Name, Groups: p.Groups, Grants: p.Grants, Token: t}
 }
 
-// NewUser is the data of a person who is to be added.
+// NewUser is the data of a new person.
 type NewUser struct {
 	Name, Email, DisplayName string
-	// Groups are names of existing groups; nil means the group default.
+	// Groups are names of existing groups. Nil means the group default.
 	Groups     []string
 	Identities []v1.Identity
-	// Password may be unset. Without it, the person can't sign in with a password of the cluster.
+	// Password may be unset. The person then can't sign in with a password of the cluster.
 	Password secret.String
-	// TakeOver allows a name that belonged to a removed person, or that owns jobs. The jobs and files of that name then belong to the new person.
+	// TakeOver allows a name that belonged to a removed person or owns jobs. The new person then owns the jobs and files of that name.
 	TakeOver bool
-	// Vouched means that a provider reports the name, and no administrator has confirmed it.
+	// Vouched means that a provider reports the name, and no administrator has confirmed the name.
 	Vouched bool
-	// Hash is an encoded hash of a password. It is set instead of Password for people from another system. From is the name of that system.
+	// Hash is an encoded hash of a password, for people from another system. It is used instead of Password. From is the name of that system.
 	Hash, From string
 }
 
-// Change reports which person or which group has changed or was deleted. The zero Change means that everything may have changed.
+// Change identifies a person or a group that has changed or was deleted. The zero Change means that anything may have changed.
 type Change struct {
 	User  string
 	Group string
 }
 
-// Extension is the data that OpenPAI's clients store with a person.
+// Extension is the data that OpenPAI's clients store for a person.
 type Extension map[string]json.RawMessage
 
-// Errors of the package. The functions below create errors that wrap these errors and add a name.
+// Errors of the package. Functions wrap these errors and add a name.
 var (
 	ErrNoUser            = errors.New("there is no such person")
 	ErrNoGroup           = errors.New("there is no such group")
@@ -71,17 +71,16 @@ var (
 	ErrProtected         = errors.New("the group is needed")
 	ErrUnprepared        = errors.New("the cluster doesn't know users and groups yet")
 	ErrLastAdministrator = errors.New("it would leave the cluster without an administrator who can sign in")
-	// ErrInvalid means that the request is invalid. ErrUnavailable means that the API server isn't available now.
+	// ErrInvalid means that the request is invalid. ErrUnavailable means that the API server isn't available.
 	ErrInvalid     = errors.New("invalid")
 	ErrUnavailable = errors.New("the people of the cluster can't be read now")
-	// ErrStale means that a watch wasn't confirmed for as long as StaleAfter.
+	// ErrStale means that a watch wasn't confirmed within StaleAfter.
 	ErrStale = fmt.Errorf("%w: the API server didn't answer for %s", ErrUnavailable, StaleAfter)
 )
 
 // StaleAfter is how long the data of a watch is valid after its last confirmation.
 const StaleAfter = 10 * time.Second
 
-// invalidError is an ErrInvalid whose text includes the name of the invalid field.
 type invalidError struct{ field, why string }
 
 func (e *invalidError) Error() string        { return e.field + ": " + e.why }

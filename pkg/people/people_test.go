@@ -46,7 +46,7 @@ func TestGrantsOfAllGroupsCountTogether(t *testing.T) {
 	assert.Equal(t, []string{"default"}, c.add("bob").Groups, "who is added without groups is in default")
 	assert.Equal(t, []string{"ann"}, c.Members("leads"))
 
-	// The groups that a provider reports are in the status, which only the server writes.
+	// The status contains the groups that a provider reports. Only the server writes the status.
 	bob, err := c.Update(t.Context(), "bob", func(s *v1.UserSpec) error { s.Identities = []v1.Identity{{Provider: "lab", Subject: "7"}}; return nil })
 	require.NoError(t, err)
 	bob, err = c.NoteWord(t.Context(), bob, v1.External{Provider: "lab", Subject: "7", Groups: []string{"gpu-users", "gpu-users"}, CheckedAt: metav1.Now()})
@@ -121,7 +121,7 @@ func TestAnObjectMadeByHandTakesNoOnesName(t *testing.T) {
 	_, err := d.Person("ANN")
 	assert.ErrorIs(t, err, people.ErrNoUser)
 
-	// The condition Valid of the object shows the reason, and later that the object counts again.
+	// The condition Valid of the object contains the reason, and later that the object is used again.
 	valid := func(object string) string {
 		u, err := c.api.Resource(v1.Users).Get(t.Context(), object, metav1.GetOptions{})
 		require.NoError(t, err)

@@ -22,8 +22,8 @@ import (
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// ofChart and ofRelease are the labels and annotations with which Helm adopts objects that were created before the service rest-server was started.
-// Helm keeps these objects when the service stops.
+// ofChart and ofRelease are the labels and annotations that allow Helm to adopt objects that were created before the service rest-server. Helm keeps
+// these objects when the service stops.
 var (
 	ofChart   = map[string]any{"app.kubernetes.io/managed-by": "Helm"}
 	ofRelease = map[string]any{
@@ -39,9 +39,9 @@ func FirstGroups() []v1.GroupSpec {
 	}
 }
 
-// Prepare creates missing objects that people need: the definitions, the namespace, and the groups default and administrators. It doesn't create
-// the group administrators if another group makes its members administrators, because someone may have deleted the group administrators in favor of
-// the other group. It doesn't change existing definitions; the service rest-server updates those.
+// Prepare creates missing objects that people need: the definitions, the namespace, and the groups default and administrators. It doesn't create the
+// group administrators if the members of another group are administrators. An administrator may have deleted the group administrators on purpose.
+// Prepare doesn't change existing definitions, because the service rest-server updates them.
 func (d *Directory) Prepare(ctx context.Context) error {
 	if err := d.prepareDefinitions(ctx); err != nil {
 		return explain(err)

@@ -12,9 +12,9 @@ import (
 )
 
 // RemoveWith removes a person. It first disables the person, so that the person can't submit more jobs. It then stops the person's jobs, calls each
-// sweep to remove the rest of the person's data, and removes the person. After that, it stops jobs that were submitted just before, and calls each
-// sweep again. If RemoveWith fails in between, it can be called again. If a new person gets the name while RemoveWith runs, RemoveWith doesn't
-// touch the new person or the new person's jobs.
+// sweep to remove the person's other data, and removes the person. Finally it stops jobs that were submitted just before, and calls each sweep again.
+// If RemoveWith fails, it can be called again. If a new person gets the name while RemoveWith runs, RemoveWith doesn't change the new person or that
+// person's jobs.
 func RemoveWith(ctx context.Context, d *Directory, name string, stop func(ctx context.Context, user string) (int, error), sweep ...func(ctx context.Context, user string) error) (stopped int, err error) {
 	p, err := d.Update(ctx, name, func(s *v1.UserSpec) error {
 		s.Disabled = true
@@ -63,12 +63,12 @@ func swept(ctx context.Context, name string, sweep []func(ctx context.Context, u
 	return nil
 }
 
-// Remove removes a person together with the person's password, tokens and extension. The name stays taken.
+// Remove removes a person, and the person's password, tokens and extension. The name stays reserved.
 func (d *Directory) Remove(ctx context.Context, name string) error {
 	return d.remove(ctx, name, func(*v1.User) bool { return true })
 }
 
-// remove removes the person with a name if meant returns true for the User, so that a later person of that name isn't removed.
+// remove removes the person with the given name if meant returns true for the User. So it doesn't remove a later person with the same name.
 func (d *Directory) remove(ctx context.Context, name string, meant func(*v1.User) bool) error {
 	_, err := d.update(ctx, name, func(u *v1.User) error {
 		if !meant(u) {

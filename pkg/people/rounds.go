@@ -12,11 +12,11 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// Rounds describes the rounds in which providers are queried: Since is the time since which rounds have followed each other without a gap, and Last
-// is the end of the last round. A zero time means that the time isn't known.
+// Rounds describes the rounds of requests to providers. Since is the time since which rounds have run without a gap. Last is the end of the last
+// round. A zero time means that the time is unknown.
 type Rounds struct{ Since, Last time.Time }
 
-// Rounds reads the record that the last replica to query providers has written. It returns the zero Rounds if no record exists.
+// Rounds reads the stored times of the rounds. It returns the zero Rounds if no times are stored.
 func (d *Directory) Rounds(ctx context.Context) (Rounds, error) {
 	l, err := d.core.CoordinationV1().Leases(v1.Namespace).Get(ctx, v1.RoundsLease, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -35,7 +35,7 @@ func (d *Directory) Rounds(ctx context.Context) (Rounds, error) {
 	return r, nil
 }
 
-// NoteRounds writes the record of the rounds, which the next replica that queries providers reads.
+// NoteRounds stores the times of the rounds for the next replica that sends requests to providers.
 func (d *Directory) NoteRounds(ctx context.Context, r Rounds) error {
 	leases := d.core.CoordinationV1().Leases(v1.Namespace)
 	l, err := leases.Get(ctx, v1.RoundsLease, metav1.GetOptions{})

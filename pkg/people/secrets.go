@@ -16,7 +16,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// Keys of the data in the Secret of a password.
+// Keys in the data of the Secret of a password.
 const (
 	keyHash      = "hash"
 	keyUID       = "uid"
@@ -29,9 +29,9 @@ const (
 // Password is the stored data of a person's password.
 type Password struct {
 	Hash string
-	// Sessions is the number that sessions get if they begin with this password.
+	// Sessions is the number for sessions that begin with this password.
 	Sessions int64
-	// Failures is how many consecutive attempts failed. Before NotBefore, the password isn't checked.
+	// Failures is the number of consecutive failed attempts. The password isn't checked before NotBefore.
 	Failures  int
 	NotBefore time.Time
 	version   string
@@ -60,8 +60,8 @@ func (d *Directory) Password(ctx context.Context, p *Person) (*Password, error) 
 	return out, nil
 }
 
-// NotePassword stores the number of failures, the time of the next possible attempt, and a new hash of the same password. It reports whether it
-// stored them. It doesn't store anything if the Secret has changed since it was read.
+// NotePassword stores the number of failures, the time of the next attempt, and a new hash of the same password. It reports whether it stored them.
+// It stores nothing if the Secret has changed since it was read.
 func (d *Directory) NotePassword(ctx context.Context, p *Person, w *Password) (bool, error) {
 	s := passwordSecret(p.User, w.Hash, w.Sessions)
 	s.ResourceVersion = w.version
@@ -85,7 +85,7 @@ func passwordSecret(u *v1.User, hash string, sessions int64) *corev1.Secret {
 	}
 }
 
-// GiveHash stores a password hash for a person who has no password, and reports whether it stored the hash.
+// GiveHash stores a password hash for a person without a password, and reports whether it stored the hash.
 func (d *Directory) GiveHash(ctx context.Context, p *Person, hash string) (bool, error) {
 	_, err := d.core.CoreV1().Secrets(v1.Namespace).Create(ctx, passwordSecret(p.User, hash, p.Sessions), metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
@@ -94,7 +94,7 @@ func (d *Directory) GiveHash(ctx context.Context, p *Person, hash string) (bool,
 	return err == nil, explain(err)
 }
 
-// putPassword stores a hash, and replaces the existing hash if the person has one.
+// putPassword creates or replaces the hash of a person's password.
 func (d *Directory) putPassword(ctx context.Context, u *v1.User, hash string, sessions int64) error {
 	return d.putSecret(ctx, passwordSecret(u, hash, sessions))
 }
@@ -113,7 +113,7 @@ func (d *Directory) putSecret(ctx context.Context, s *corev1.Secret) error {
 	return nil
 }
 
-// endTokens deletes the records of a person's tokens. If keepApplication is set, it keeps the records of application tokens.
+// endTokens deletes the records of a person's tokens. If keepApplication is true, it keeps application tokens.
 func (d *Directory) endTokens(ctx context.Context, name string, keepApplication bool) error {
 	_, err := d.deleteSecrets(ctx, v1.LabelPeople+"="+v1.SecretToken+","+v1.LabelUser+"="+name, func(s *corev1.Secret) bool {
 		return !keepApplication || string(s.Data["kind"]) != "application"
@@ -150,13 +150,13 @@ func (d *Directory) deleteSecrets(ctx context.Context, selector string, which fu
 	return n, nil
 }
 
-// keyAll is the key in a Secret whose data is a single value.
+// keyAll is the key of a Secret with a single value.
 const keyAll = "value"
 
-// maxExtension is the maximum size of the data that clients may store with a person, in bytes.
+// maxExtension limits the data that clients store for a person, in bytes.
 const maxExtension = 256 << 10
 
-// Extension returns the data that OpenPAI's clients stored with a person.
+// Extension returns the data that OpenPAI's clients have stored for a person.
 func (d *Directory) Extension(ctx context.Context, name string) (Extension, error) {
 	p, err := d.Person(name)
 	if err != nil {

@@ -12,13 +12,14 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// AnnotationSessions holds a number on a User that increases when all sessions of the person end. Sessions with a lower number have ended.
+// AnnotationSessions is an annotation of a User with a number that increases when all sessions of the person end. Sessions with a lower number have
+// ended.
 const AnnotationSessions = "paictl.openpai.org/sessions"
 
-// AnnotationFrom holds the name of the system that a User was imported from.
+// AnnotationFrom is an annotation of a User with the name of the system from which the User was imported.
 const AnnotationFrom = "paictl.openpai.org/from"
 
-// AnnotationTaken lists the data that was imported with such a User. If the annotation is missing, the import was interrupted.
+// AnnotationTaken is an annotation that lists the imported data of such a User. If the annotation is missing, the import was interrupted.
 const AnnotationTaken = "paictl.openpai.org/taken"
 
 // snapshot is the state of all people at one moment.
@@ -48,7 +49,7 @@ func newSnapshot(users map[string]*v1.User, groups map[string]*v1.Group, badUser
 	for _, name := range slices.Sorted(maps.Keys(s.byGroup)) {
 		s.groups = append(s.groups, s.byGroup[name])
 	}
-	// If two people have the same identity, the older one keeps it.
+	// If two people have the same identity, the older person keeps it.
 	elders := slices.SortedFunc(maps.Values(users), func(a, b *v1.User) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
 	})
@@ -99,7 +100,7 @@ func newPerson(u *v1.User, groups []*v1.Group) *Person {
 	return p
 }
 
-// sessions returns the lowest number that a valid session of the user can have.
+// sessions returns the lowest number of a valid session of the user.
 func sessions(u *v1.User) int64 {
 	n, err := strconv.ParseInt(u.Annotations[AnnotationSessions], 10, 64)
 	if err != nil {
@@ -113,7 +114,7 @@ func isIn(u *v1.User, g *v1.Group) bool {
 	return slices.Contains(u.Spec.Groups, g.Spec.Name) || byWord(u, &g.Spec)
 }
 
-// ByWord reports whether the person is in a group through a provider. A change of the person's own groups can't remove the person from that group.
+// ByWord reports whether the person is in a group through a provider. A change of the person's own groups can't end that membership.
 func (p *Person) ByWord(g *v1.GroupSpec) bool { return byWord(p.User, g) }
 
 func byWord(u *v1.User, g *v1.GroupSpec) bool {
@@ -127,12 +128,12 @@ func byWord(u *v1.User, g *v1.GroupSpec) bool {
 	return false
 }
 
-// linked reports whether a provider's answer is about one of the user's identities.
+// linked reports whether a provider's answer belongs to one of the user's identities.
 func linked(u *v1.User, e v1.External) bool {
 	return slices.Contains(u.Spec.Identities, v1.Identity{Provider: e.Provider, Subject: e.Subject})
 }
 
-// gone reports whether a user has identities and no provider confirms any of these identities.
+// gone reports whether a user has identities but no provider confirms any of them.
 func gone(u *v1.User) bool {
 	for _, id := range u.Spec.Identities {
 		if !slices.ContainsFunc(u.Status.External, func(e v1.External) bool { return e.Gone && e.Provider == id.Provider && e.Subject == id.Subject }) {
@@ -142,7 +143,6 @@ func gone(u *v1.User) bool {
 	return len(u.Spec.Identities) > 0
 }
 
-// grant adds the grants of a group to a person's grants.
 func grant(to *rules.Grants, g *v1.GroupSpec) {
 	to.Administrator = to.Administrator || g.Administrator
 	to.AllVCs = to.AllVCs || g.AllVirtualClusters

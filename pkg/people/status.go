@@ -15,10 +15,10 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// signInEvery is the precision with which the time of the last sign-in is stored. It avoids many writes for programs that sign in every minute.
+// signInEvery is the precision of the stored time of the last sign-in. It avoids many writes for programs that sign in every minute.
 const signInEvery = 10 * time.Minute
 
-// NoteSignIn records when a person last signed in, unless a time within the last signInEvery is already recorded.
+// NoteSignIn stores the time of a person's sign-in, unless a time within the last signInEvery is already stored.
 func (d *Directory) NoteSignIn(ctx context.Context, p *Person, at time.Time) error {
 	if last := p.User.Status.LastSignIn; last != nil && at.Sub(last.Time) < signInEvery {
 		return nil
@@ -41,8 +41,8 @@ func (d *Directory) patchStatus(ctx context.Context, object string, status map[s
 	return explain(err)
 }
 
-// WriteConditions writes to the status of each ignored User why the User is ignored, and removes the reason from Users that are no longer ignored.
-// Only one replica calls it.
+// WriteConditions writes the reason to the status of each ignored User, and removes the reason from Users that are no longer ignored. Only one
+// replica calls it.
 func (d *Directory) WriteConditions(ctx context.Context) error {
 	s := d.snapshot()
 	var failed []error
@@ -72,7 +72,7 @@ func (d *Directory) WriteConditions(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// setValid writes the condition Valid, unless the condition is unchanged.
+// setValid writes the condition Valid if it has changed.
 func (d *Directory) setValid(ctx context.Context, object string, generation int64, have []metav1.Condition, why string) error {
 	c := metav1.Condition{Type: v1.ConditionValid, Status: metav1.ConditionTrue, Reason: "Counts", Message: "", ObservedGeneration: generation}
 	if why != "" {

@@ -14,10 +14,10 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// templatePage is how many templates are read at a time, because each template may be as large as 264 KiB.
+// templatePage is the page size of a list of templates, because each template may take 264 KiB.
 const templatePage = 20
 
-// unshare removes a group from all templates, so that they aren't shared with a later group of the same name.
+// unshare removes a group from all templates, so that a later group with the same name can't read them.
 func (d *Directory) unshare(ctx context.Context, group string) error {
 	return d.eachTemplate(ctx, func(u *unstructured.Unstructured) error {
 		groups, _, _ := unstructured.NestedStringSlice(u.Object, "spec", "groups")
@@ -50,7 +50,7 @@ func (d *Directory) unshareOne(ctx context.Context, object, group string) error 
 	return fmt.Errorf("take the group %s out of a template: %w", group, err)
 }
 
-// removeTemplates removes the templates of a removed author, so that the next person of that name doesn't get them.
+// removeTemplates removes the templates of a removed author, so that a later person with that name doesn't get them.
 func (d *Directory) removeTemplates(ctx context.Context, author string) error {
 	return d.eachTemplate(ctx, func(u *unstructured.Unstructured) error {
 		if of, _, _ := unstructured.NestedString(u.Object, "spec", "author"); of != author {
@@ -65,7 +65,7 @@ func (d *Directory) removeTemplates(ctx context.Context, author string) error {
 	})
 }
 
-// eachTemplate calls do for each template that the API server has now. A cluster without the kind Template has no templates.
+// eachTemplate calls do for each template in the API server. It does nothing if the cluster doesn't define the kind Template.
 func (d *Directory) eachTemplate(ctx context.Context, do func(*unstructured.Unstructured) error) error {
 	p := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		return d.api.Resource(v1.Templates).List(ctx, o)

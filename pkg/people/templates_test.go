@@ -48,7 +48,7 @@ func TestAGroupNamedAgainSeesNoTemplatesOfTheEarlierOne(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{"default", "gone"}, group(after), "others stay")
 
-	// A group that was deleted by other means, or whose deletion was interrupted.
+	// The group was deleted without paictl, or its deletion was interrupted.
 	require.NoError(t, c.api.Resource(v1.Groups).Delete(t.Context(), v1.ObjectName("gone"), metav1.DeleteOptions{}))
 	require.NoError(t, c.Load(t.Context()))
 	_, err = c.NewGroup(t.Context(), &v1.Group{Spec: v1.GroupSpec{Name: "gone"}})

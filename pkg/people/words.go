@@ -17,11 +17,11 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// maxExternal is how many groups of a provider are stored for one person.
+// maxExternal is the maximum number of a provider's groups that are stored for one person.
 const maxExternal = 1000
 
-// NoteWord writes a provider's answer about a person to the User, and returns the changed person. It removes answers about identities that the
-// person no longer has.
+// NoteWord writes a provider's answer about a person to the User, and returns the changed person. It removes answers about identities that are no
+// longer linked.
 func (d *Directory) NoteWord(ctx context.Context, p *Person, said v1.External) (*Person, error) {
 	if err := d.writeWord(ctx, p, said, func(*v1.User) bool { return true }); err != nil {
 		return nil, err
@@ -29,8 +29,7 @@ func (d *Directory) NoteWord(ctx context.Context, p *Person, said v1.External) (
 	return d.Person(p.Name)
 }
 
-// EndWord writes the remaining part of an expired answer to the User. It does nothing if the User has a newer answer or the person no longer
-// exists.
+// EndWord writes the remaining part of an expired answer to the User. It does nothing if the User has a newer answer or no longer exists.
 func (d *Directory) EndWord(ctx context.Context, p *Person, said v1.External) error {
 	err := d.writeWord(ctx, p, said, func(u *v1.User) bool {
 		last := wordOn(u, v1.Identity{Provider: said.Provider, Subject: said.Subject})
@@ -93,7 +92,7 @@ func (d *Directory) Remains(ctx context.Context, p *Person) error {
 	return err
 }
 
-// patchVersion changes the status of a User. It returns a conflict error if the User has changed since it was read.
+// patchVersion patches the status of a User. It returns a conflict error if the User has changed since it was read.
 func (d *Directory) patchVersion(ctx context.Context, u *v1.User, status map[string]any) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": u.ResourceVersion}, "status": status})
 	if err != nil {
@@ -106,7 +105,7 @@ func (d *Directory) patchVersion(ctx context.Context, u *v1.User, status map[str
 	return err
 }
 
-// Said returns a provider's last answer about an identity of the person. If the provider hasn't answered, only the identity's fields are set.
+// Said returns a provider's last answer about an identity of the person. If no answer is stored, only the identity's fields are set.
 func (p *Person) Said(id v1.Identity) v1.External { return wordOn(p.User, id) }
 
 func wordOn(u *v1.User, id v1.Identity) v1.External {
@@ -136,7 +135,7 @@ type Kept struct {
 	version string
 }
 
-// Same reports whether both are the same stored token, so that no other token was stored in between.
+// Same reports whether two Kept values are the same stored token. If so, no other token was stored in between.
 func (k Kept) Same(other Kept) bool { return k.version == other.version }
 
 // Refresh returns the stored refresh token for an identity of a person, or the zero Kept if no token is stored.
@@ -151,8 +150,8 @@ func (d *Directory) Refresh(ctx context.Context, p *Person, id v1.Identity) (Kep
 	return Kept{secret.String(s.Data[keyAll]), s.ResourceVersion}, nil
 }
 
-// NextRefresh replaces the stored refresh token with the issuer's next token, and returns the next token. If another sign-in of the person has
-// stored a different token since, NextRefresh doesn't store next, and returns was.
+// NextRefresh replaces the stored refresh token with the issuer's next token, and returns the next token. If another sign-in has stored a different
+// token since, NextRefresh doesn't store next, and returns was.
 func (d *Directory) NextRefresh(ctx context.Context, p *Person, id v1.Identity, was Kept, next secret.String) (Kept, error) {
 	s := refreshSecret(p, id, next)
 	s.ResourceVersion = was.version

@@ -7,11 +7,11 @@ import (
 	"github.com/openpai/paictl/pkg/server/app"
 )
 
-// awaitedPrefix is the prefix of the names of cookies that a browser keeps while its user signs in at an issuer. Only a browser with such a cookie
-// can use the issuer's response.
+// awaitedPrefix begins the names of cookies that a browser stores while its user signs in at an issuer. Only a browser with such a cookie can use the
+// issuer's response.
 const awaitedPrefix = CookiePrefix + "issuer-"
 
-// ToIssuer begins a sign-in at an issuer of OpenID Connect. It returns the address for the browser's redirect.
+// ToIssuer begins a sign-in at an OpenID Connect issuer. It returns the address for the browser's redirect.
 func (c *Call) ToIssuer(issuer string, g app.Goal) (address string, err error) {
 	away, err := c.Actions.ToIssuer(c.Context(), issuer, g)
 	if err != nil {
@@ -30,7 +30,7 @@ func (c *Call) Awaited(name string) string {
 	return kept[0].Value
 }
 
-// DropAwaited removes the value with a name from the browser.
+// DropAwaited deletes the browser's cookie with the value for a name.
 func (c *Call) DropAwaited(name string) {
 	if name == "" {
 		return

@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// guestBytes bounds the body of a request without a token. The longest such body contains the code of an issuer.
+	// guestBytes limits the body of a request without a token. The longest such body contains the code of an issuer.
 	guestBytes = 8 << 10
-	// decodedTimes is the memory that a decoded body takes, as a multiple of the body's size. jobTimes is the same multiple for a job file.
+	// decodedTimes is the memory of a decoded body, as a multiple of the body's size. jobTimes is the same multiple for a job file.
 	decodedTimes = 32
 	jobTimes     = 128
-	// readTime and readRate bound the time to read a body for which memory is reserved. readRate is in bytes per second.
+	// readTime and readRate limit the time to read a body for which memory is reserved. readRate is in bytes per second.
 	readTime = 5 * time.Second
 	readRate = 32 << 10
 )
 
-// bodies bounds the memory of request bodies in this process, while they are read and afterwards until their requests have responses. Bodies without
-// a token have a separate limit, so that they don't block signed-in users.
+// bodies limits the memory of request bodies in this process until their requests have responses. Bodies without a token have a separate limit, so
+// that they don't block signed-in users.
 type bodies struct{ read, decoded, guestRead, guestDecoded *pool }
 
 func newBodies() *bodies {
@@ -47,7 +47,7 @@ type body struct {
 	end           time.Time // the time until which the connection can be read anyway
 }
 
-// open replaces the body of a request with a bounded body.
+// open replaces the body of a request with a limited body.
 func (b *bodies) open(c *Call, who *rules.Subject, from netip.Addr, end time.Time) {
 	limit, r := &c.Route.Limit, c.Request
 	own := &body{call: c, key: who.Name, size: cmp.Or(limit.Body, bodyBytes), times: decodedTimes, read: b.read, decoded: b.decoded, end: end}
@@ -64,12 +64,12 @@ func (b *bodies) open(c *Call, who *rules.Subject, from netip.Addr, end time.Tim
 	r.Body = own
 }
 
-// All reads the whole body, after it has reserved the memory.
+// All reads the whole body after it has reserved the memory.
 func (b *body) All() ([]byte, error) {
 	if err := b.hold(b.read, int(b.size)); err != nil {
 		return nil, err
 	}
-	// The body occupies memory that other requests wait for, so it must arrive soon.
+	// The body occupies memory for which other requests wait, so it must arrive soon.
 	soon := time.Now().Add(readTime + time.Duration(b.size)*time.Second/readRate)
 	if err := b.until(soon); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (b *body) hold(p *pool, n int) error {
 	return err
 }
 
-// until sets the time until which the body can be read from the connection.
+// until sets the read deadline of the body.
 func (b *body) until(end time.Time) error {
 	err := http.NewResponseController(b.call.Writer).SetReadDeadline(end)
 	if errors.Is(err, http.ErrNotSupported) {

@@ -13,16 +13,16 @@ import (
 // MediaEvents is the media type of server-sent events.
 const MediaEvents = "text/event-stream"
 
-// retryEvents is how long a reader waits before it reconnects after a lost connection.
+// retryEvents is the delay before a reader reconnects after a lost connection.
 const retryEvents = 2 * time.Second
 
 // sendBytes is the size of buffered events at which they are sent, even if more events follow.
 const sendBytes = 64 << 10
 
-// keepBytes bounds the buffer that a stream keeps between events. Streams last long and are quiet most of the time.
+// keepBytes limits the buffer that a stream keeps between events, because streams are long and mostly idle.
 const keepBytes = 2 << 10
 
-// Events responds with server-sent events (text/event-stream of the HTML standard). The response begins with the first event; until then, a handler
+// Events responds with server-sent events (text/event-stream of the HTML standard). The response begins with the first event. Until then, a handler
 // can respond with an error. Events are buffered until Flush is called, or until they reach sendBytes.
 type Events struct {
 	call  *Call
@@ -38,7 +38,7 @@ func (c *Call) Events() *Events { return &Events{call: c} }
 // Begun reports whether the response has begun.
 func (e *Events) Begun() bool { return e.begun }
 
-// Add adds an event, whose data is one line of JSON.
+// Add adds an event whose data is one line of JSON.
 func (e *Events) Add(event string, data []byte) error {
 	e.buf.WriteString("event: " + event + "\ndata: ")
 	e.buf.Write(data)
@@ -49,8 +49,8 @@ func (e *Events) Add(event string, data []byte) error {
 	return e.Flush()
 }
 
-// AddJSON adds an event whose data is a value in JSON. id is the id of the event, or "". A reader that reconnects sends the id of the last event
-// that it has received.
+// AddJSON adds an event with a value in JSON. id is the id of the event, or "". A reader that reconnects sends the id of the last event that it has
+// received.
 func (e *Events) AddJSON(event, id string, value any) error {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -66,7 +66,7 @@ func (e *Events) id(id string) {
 	}
 }
 
-// Place sends the id with which a reader of all events so far reconnects. It sends no event; readers only record the id.
+// Place sends an id without an event. A reader that has received all events so far reconnects with this id.
 func (e *Events) Place(id string) error {
 	e.id(id)
 	e.buf.WriteString(": \n\n")
@@ -76,7 +76,7 @@ func (e *Events) Place(id string) error {
 // Quiet reports whether the last event was sent so long ago that the reader needs a sign of life.
 func (e *Events) Quiet() bool { return time.Since(e.last) >= aliveEvery }
 
-// Together collects everything that add adds, and returns the function that sends it. The reader must receive everything within one time limit,
+// Together collects all events that add adds, and returns the function that sends them. The reader must receive all of them within one time limit,
 // because the collected events occupy memory until then.
 func (e *Events) Together(add func() error) (send func() error, err error) {
 	e.whole = &wire.Packer{}
@@ -134,7 +134,7 @@ func (e *Events) begin() {
 	e.Retry(retryEvents)
 }
 
-// Retry tells readers how long to wait before they reconnect.
+// Retry sends readers the delay before they reconnect.
 func (e *Events) Retry(after time.Duration) {
 	e.buf.WriteString("retry: " + strconv.FormatInt(after.Milliseconds(), 10) + "\n\n")
 }

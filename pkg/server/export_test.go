@@ -1,11 +1,11 @@
 package server
 
-// These are for tests outside the package.
+// For tests in other packages.
 var (
 	Normal    = normal
 	NewTable  = newTable
 	Forwarded = forwarded
-	// ShownQuery returns a query in the form that is logged.
+	// ShownQuery returns the logged form of a query.
 	ShownQuery = shownQuery
 )
 

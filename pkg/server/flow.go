@@ -17,15 +17,15 @@ type Flow struct {
 	begun   bool
 }
 
-// Flow returns a text response with the route's media type. The response begins with the first bytes that are sent, or at the end; until then, the
-// handler may return an error instead.
+// Flow returns a text response with the route's media type. The response begins with the first sent bytes, or at the end. Until then, the handler may
+// return an error instead.
 func (c *Call) Flow() *Flow {
 	f := &Flow{call: c, control: http.NewResponseController(c.Writer)}
 	f.out = bufio.NewWriterSize(flowing{f}, flowBytes)
 	return f
 }
 
-// flowing starts the response, and limits how long a client may take to receive each part.
+// flowing starts the response, and limits the time in which a client must receive each part.
 type flowing struct{ f *Flow }
 
 func (w flowing) Write(p []byte) (int, error) {
@@ -65,7 +65,7 @@ func (f *Flow) Flush() error {
 	return f.control.Flush()
 }
 
-// Begun reports whether the response has begun. After that, an error can't be sent instead.
+// Begun reports whether the response has begun. After that, an error can't be sent.
 func (f *Flow) Begun() bool { return f.begun }
 
 // Cut aborts the connection, so that readers don't mistake a part of the text for the whole text.

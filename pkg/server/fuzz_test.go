@@ -44,7 +44,7 @@ func FuzzShownQuery(f *testing.F) {
 	})
 }
 
-// A path that the table finds is the path of one of its routes, and begins like the requested path, without regard to case.
+// The table returns only paths of its routes. A returned path begins like the requested path, ignoring case.
 func FuzzFind(f *testing.F) {
 	for _, s := range []string{"/api/v2/jobs", "/API/v2/jobs/x/", "/api/v2/groups/g/extension/a/b/", "/api/v2//jobs", "/", "/api/v2/jobs/ſ", "/api/v2/jobs/K"} {
 		f.Add(s)

@@ -11,18 +11,18 @@ import (
 	"github.com/openpai/paictl/pkg/people/rules"
 )
 
-// Limits bounds the requests of clients. A limit of 0 means the default.
+// Limits limits the requests of clients. A limit of 0 means the default.
 type Limits struct {
-	// PerMinute bounds the requests from an address without a token. PerTokenMinute bounds the requests with a token. ChangesPerHour, SubmitPerHour
-	// and TemplatesPerHour bound the requests of a person.
+	// PerMinute limits the requests from an address without a token. PerTokenMinute limits the requests with a token. ChangesPerHour, SubmitPerHour
+	// and TemplatesPerHour limit the requests of a person.
 	PerMinute, PerTokenMinute, ChangesPerHour, SubmitPerHour, TemplatesPerHour int
 	// Streams is the maximum number of open streams.
 	Streams int
-	// Unlimited turns off the limits on requests.
+	// Unlimited disables the limits on requests.
 	Unlimited bool
 }
 
-// personTokens bounds the requests of a person, as a multiple of the limit of one token. So a person can't send more requests by using more tokens.
+// personTokens limits the requests of a person, as a multiple of the limit of one token. So a person can't send many more requests with more tokens.
 const personTokens = 2
 
 func (l Limits) complete() Limits {
@@ -47,10 +47,10 @@ func (l Limits) complete() Limits {
 	return l
 }
 
-// retryStreams is how long a client should wait before it retries if too many streams are open.
+// retryStreams is the time after which a client should retry if too many streams are open.
 const retryStreams = 10 * time.Second
 
-// These constants bound the streams that one token, and one person, may have open at the same time.
+// The maximum number of simultaneous streams of one token, and of one person.
 const (
 	tokenStreams  = 20
 	personStreams = 100
@@ -72,12 +72,12 @@ type of struct {
 	most int
 }
 
-// stream returns the keys against which a stream of a subject counts.
+// stream returns the keys that count a stream of a subject.
 func stream(s *rules.Subject) []of {
 	return []of{{"t" + s.Token.ID + "/" + s.Name, tokenStreams}, {"p" + s.Name, personStreams}}
 }
 
-// take counts a stream against keys. ok is false if too many streams are open. give ends the counting of the stream.
+// take counts a stream for all keys. ok is false if too many streams are open. give removes the stream from the count.
 func (s *open) take(keys ...of) (give func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,14 +106,14 @@ func (s *open) take(keys ...of) (give func(), ok bool) {
 }
 
 const (
-	// maxBuckets bounds the number of buckets, because unknown clients could otherwise occupy all memory.
+	// maxBuckets limits the number of buckets, because unknown clients could otherwise occupy all memory.
 	maxBuckets = 100_000
-	// idle is the time in which any bucket becomes full again.
+	// idle is the time after which any bucket is full again.
 	idle = time.Hour
 )
 
-// limiter counts requests. Requests with a token count against the token and its person. So a class of students behind one address doesn't share a
-// limit.
+// limiter counts requests. Requests with a token count toward the limits of the token and its person. So a class of students behind one address
+// doesn't share a limit.
 type limiter struct {
 	limits  Limits
 	now     func() time.Time
@@ -131,7 +131,7 @@ func newLimiter(l Limits, now func() time.Time) *limiter {
 	return &limiter{limits: l.complete(), now: now, buckets: map[string]*bucket{}}
 }
 
-// take counts a request. It returns 0 if the request may pass, and otherwise how long the client must wait before the next request.
+// take counts a request. It returns 0 if the request is allowed, otherwise the time until the next allowed request.
 func (l *limiter) take(a netip.Addr, s *rules.Subject) time.Duration {
 	if s.Guest() {
 		return l.address(a)
@@ -142,8 +142,7 @@ func (l *limiter) take(a netip.Addr, s *rules.Subject) time.Duration {
 	return l.spend("t"+s.Token.ID+"/"+s.Name, l.limits.PerTokenMinute, time.Minute)
 }
 
-// address counts a request without a valid token. For IPv6 it counts against the network instead of the address, because a client usually has a
-// whole network.
+// address counts a request without a valid token. For IPv6 it counts by network instead of address, because a client usually has a whole network.
 func (l *limiter) address(a netip.Addr) time.Duration {
 	return l.spend("a"+clientaddr.Network(a), l.limits.PerMinute, time.Minute)
 }
@@ -153,7 +152,7 @@ func (l *limiter) body(a netip.Addr) time.Duration {
 	return l.spend("b"+clientaddr.Network(a), max(l.limits.PerMinute/10, 5), time.Minute/10)
 }
 
-// change counts a request that the audit records.
+// change counts a request that the audit log records.
 func (l *limiter) change(s *rules.Subject) time.Duration {
 	if s.Guest() {
 		return 0
@@ -161,12 +160,10 @@ func (l *limiter) change(s *rules.Subject) time.Duration {
 	return l.spend("c"+s.Name, l.limits.ChangesPerHour, time.Hour)
 }
 
-// submission counts a submission of a job.
 func (l *limiter) submission(s *rules.Subject) time.Duration {
 	return l.spend("s"+s.Name, l.limits.SubmitPerHour, time.Hour)
 }
 
-// template counts a change or a star of a template.
 func (l *limiter) template(s *rules.Subject) time.Duration {
 	return l.spend("m"+s.Name, l.limits.TemplatesPerHour, time.Hour)
 }

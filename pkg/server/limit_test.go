@@ -51,7 +51,7 @@ func TestManyTokensOfAPersonDontMakeManyPeople(t *testing.T) {
 	assert.Zero(t, s.all)
 }
 
-// The audit keeps two million records of all people together.
+// The audit log keeps two million records of all people together.
 func TestOnePersonDoesntFillTheAudit(t *testing.T) {
 	now := time.Now()
 	l := newLimiter(Limits{}, func() time.Time { return now })

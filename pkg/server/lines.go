@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// Lines responds with a stream of lines of JSON (application/x-ndjson). Several goroutines may call Send. If the stream was quiet for some time,
-// Lines sends the line "{}", so that both ends detect a lost connection. It then also calls alive, unless alive is nil. An error of alive ends the
-// stream.
+// Lines responds with a stream of JSON lines (application/x-ndjson). Send is safe for concurrent use. After a quiet time, Lines sends the line "{}",
+// so that both ends detect a lost connection. It then also calls alive, unless alive is nil. An error of alive ends the stream.
 type Lines struct {
 	call *Call
 	mu   sync.Mutex
@@ -22,13 +21,13 @@ type Lines struct {
 	done chan struct{}
 }
 
-// aliveEvery is the longest time between two lines. writeTime is how long a reader may take to receive a line.
+// aliveEvery is the maximum time between two lines. writeTime is the time within which a reader must receive a line.
 const (
 	aliveEvery = 15 * time.Second
 	writeTime  = 30 * time.Second
 )
 
-// Lines begins a response of lines of JSON.
+// Lines begins a response of JSON lines.
 func (c *Call) Lines(alive func() error) *Lines {
 	l := &Lines{call: c, last: time.Now(), done: make(chan struct{})}
 	l.ctx, l.stop = context.WithCancelCause(c.Context())
@@ -37,7 +36,7 @@ func (c *Call) Lines(alive func() error) *Lines {
 	return l
 }
 
-// Context returns a context that ends when the reader has disconnected, or when alive has returned an error. The error is then the cause.
+// Context returns a context that ends after the reader has disconnected or alive has returned an error. That error is then the cause.
 func (l *Lines) Context() context.Context { return l.ctx }
 
 // End stops the goroutine that Lines has started.
@@ -89,7 +88,7 @@ func (l *Lines) Send(value any) error {
 	return l.err
 }
 
-// begin begins a response that is a stream of a media type.
+// begin begins a streaming response with a media type.
 func (c *Call) begin(media string) {
 	h := c.Writer.Header()
 	h.Set("Content-Type", media)
@@ -99,10 +98,10 @@ func (c *Call) begin(media string) {
 	_ = http.NewResponseController(c.Writer).Flush()
 }
 
-// send sends a part of a stream. If the reader doesn't receive it within writeTime, the stream ends.
+// send sends a part of a stream. If the reader doesn't receive the part within writeTime, the stream ends.
 func (c *Call) send(data []byte) error { return c.sendBy(time.Now().Add(writeTime), data) }
 
-// sendBy is like send, but with the time limit end.
+// sendBy is like send, but uses the time limit end.
 func (c *Call) sendBy(end time.Time, data []byte) error {
 	if err := c.until(end); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// rowBytes is the memory that is counted for one row of a list.
+// rowBytes is the assumed memory of one row of a list.
 const rowBytes = 1 << 10
 
 // Listing returns a route whose handler responds with Call.List. The OpenAPI document describes the response as Out. Each person can read one such
@@ -41,7 +41,7 @@ func (c *Call) List(before, after string, bytes int, values iter.Seq[any]) error
 	return c.packed(body)
 }
 
-// packed responds with a packed list, which is JSON already.
+// packed responds with a packed list in JSON.
 func (c *Call) packed(body *wire.Packed) error {
 	c.read()
 	give, err := c.waits(body)

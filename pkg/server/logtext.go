@@ -8,11 +8,11 @@ import (
 	"github.com/openpai/paictl/pkg/server/app"
 )
 
-// lookAgain is how often SendLog checks again whether the caller may read the log.
+// lookAgain is the interval at which SendLog checks again whether the caller may read the log.
 const lookAgain = 15 * time.Second
 
-// SendLog sends a log as the response of a stream. If the rest of the log can't be read, it aborts the response, so that clients don't mistake a
-// part for the whole log.
+// SendLog sends a log as a streaming response. If the rest of the log can't be read, it aborts the response, so that clients don't mistake a part for
+// the whole log.
 func (c *Call) SendLog(j *app.Job, l *app.Log, follow bool) error {
 	f := c.Flow()
 	if c.Request.Method == http.MethodHead {

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics counts requests by their routes. It never counts by path, because clients can invent any number of paths.
+// metrics counts requests by route. It never counts by path, because clients can invent any number of paths.
 type metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec

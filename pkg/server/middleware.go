@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// answer is a ResponseWriter that records the outcome of its request.
+// answer is a ResponseWriter that records the result of its request.
 type answer struct {
 	http.ResponseWriter
 	started time.Time
@@ -52,14 +52,14 @@ func (a *answer) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Unwrap returns the wrapped ResponseWriter to http.ResponseController.
+// Unwrap returns the wrapped ResponseWriter for http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // Flush sends buffered bytes.
 func (a *answer) Flush() { _ = http.NewResponseController(a.ResponseWriter).Flush() }
 
-// Hijack takes over the connection. The connection is closed when the request's context ends, which happens when the token or the person is no
-// longer valid, or when the program ends.
+// Hijack takes over the connection. The connection is closed when the request's context ends. The context ends when the token or the person becomes
+// invalid, or when the program ends.
 func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(a.ResponseWriter).Hijack()
 	if err != nil {
@@ -73,7 +73,7 @@ func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, rw, errors.Join(conn.SetDeadline(time.Time{}))
 }
 
-// done logs and counts a request that has ended. The log contains no bodies, and the values of only a few harmless keys of queries.
+// done logs and counts a completed request. The log contains no bodies, and only a few harmless values of queries.
 func (s *Server) done(a *answer, r *http.Request) {
 	for _, f := range a.after {
 		f()
@@ -128,7 +128,7 @@ func shownPath(a *answer, r *http.Request) string {
 	return r.URL.EscapedPath()
 }
 
-// shownKeys lists the keys of queries whose values are logged.
+// shownKeys lists the query keys whose values are logged.
 var shownKeys = []string{"limit", "offset", "order", "state", "vc", "check", "withTotalCount", "follow", "history", "dryRun"}
 
 // shownQuery returns a query without values that may be secret.
@@ -164,7 +164,7 @@ func cors(h http.Header) {
 	h.Set("Access-Control-Expose-Headers", "X-Request-Id, X-Total-Count, Retry-After, ETag")
 }
 
-// preflight responds to the request that a browser sends before a request to another origin.
+// preflight responds to a browser's preflight request.
 func preflight(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, PATCH, DELETE")
@@ -176,8 +176,8 @@ func preflight(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// forwarded returns the address of the client: the last hop before the trusted proxies. It ignores hops that untrusted senders have added to the
-// headers.
+// forwarded returns the address of the client, which is the last hop before the trusted proxies. It ignores hops that untrusted senders have added to
+// the headers.
 func forwarded(peer netip.Addr, headers []string, trusted []netip.Prefix) netip.Addr {
 	is := func(a netip.Addr) bool {
 		return slices.ContainsFunc(trusted, func(p netip.Prefix) bool { return p.Contains(a) })

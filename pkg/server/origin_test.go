@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/app"
 )
 
-// signedIn returns a server whose routes treat each request from a browser as if it contained ann's cookie.
+// signedIn returns a server whose routes treat each request from a browser as a request with ann's cookie.
 func signedIn() *server.Server {
 	caller := func(*app.App, *http.Request) (app.Caller, error) {
 		return app.Caller{Subject: rules.Subject{Name: "ann", Grants: rules.Grants{Administrator: true, AllVCs: true}}}, nil

@@ -12,40 +12,39 @@ import (
 
 // Route is one operation of the API. The router, the documents and the tests use the same Routes.
 type Route struct {
-	// Method is GET, POST or another method; "" means any method. A route for GET also serves HEAD.
+	// Method is GET, POST or another method. "" means any method. A route for GET also serves HEAD.
 	Method string
 	// Path is a pattern of net/http's ServeMux, such as /api/v2/jobs/{job}.
 	Path string
 	// Aliases are other paths of the same operation.
 	Aliases []string
-	// Rule is the id of a rule in rules.Table. Before the handler runs, the server checks the part of the rule that doesn't need the object.
+	// Rule is the id of a rule in rules.Table. Before the handler runs, the server checks the part of the rule that doesn't depend on the object.
 	Rule string
-	// In and Out are the types of the request and the response; they may be nil.
+	// In and Out are the types of the request and the response. They may be nil.
 	In, Out reflect.Type
 	// Or lists other types of the response.
 	Or []reflect.Type
-	// Media is the media type of the response; "" means JSON.
+	// Media is the media type of the response. "" means JSON.
 	Media string
-	// Status is the status of a successful response; 0 means 200.
+	// Status is the status of a successful response. 0 means 200.
 	Status int
 	// Accepts also allows the status 202, for operations that may take longer than a response.
 	Accepts bool
-	// Link is the name of the path parameter that contains a link; "" if the route accepts no links. A link replaces a token.
+	// Link is the name of the path parameter with a link. It is "" if the route accepts no links. A link replaces a token.
 	Link string
-	// Limit bounds the requests of the route.
+	// Limit limits the requests of the route.
 	Limit Limit
 	// Errors lists the error codes of the route's responses, in addition to the codes of all routes.
 	Errors []string
-	// Browser makes the route accept the cookie of a browser's session. If a browser requests a page without a session, the route redirects the
-	// browser to the sign-in page. Without an Authorization header, only pages of the same origin may send such a request. Routes without Browser
-	// ignore the cookie.
+	// Browser makes the route accept the cookie of a browser's session. The route redirects a browser without a session to the sign-in page if the
+	// browser requests a page. Without an Authorization header, only pages of the same origin may send such a request. Routes without Browser ignore
+	// the cookie.
 	Browser bool
-	// Navigation allows pages of other origins to link to this route, which must have Browser. Such a page doesn't get the response.
+	// Navigation allows pages of other origins to link to this route. It requires Browser. A page with such a link can't read the response.
 	Navigation bool
-	// Caller returns the caller of a request without an Authorization header, instead of the caller of the session's cookie.
-	// It may be nil.
+	// Caller returns the caller of a request without an Authorization header. It replaces the cookie of the session. It may be nil.
 	Caller func(*app.App, *http.Request) (app.Caller, error)
-	// SignIn is called instead of the redirect to the sign-in page, for a browser without a session. It may be nil.
+	// SignIn is called for a browser without a session, instead of the redirect to the sign-in page. It may be nil.
 	SignIn func(http.ResponseWriter, *http.Request)
 	// Summary describes the operation in one sentence.
 	Summary string
@@ -53,21 +52,21 @@ type Route struct {
 	Serve func(*Call) error
 }
 
-// Limit bounds the requests of a route.
+// Limit limits the requests of a route.
 type Limit struct {
-	// Body is the maximum size of the body in bytes; 0 means 100 kB, as in OpenPAI.
+	// Body is the maximum size of the body in bytes. 0 means 100 kB, as in OpenPAI.
 	Body int64
-	// Time bounds the duration of the response; 0 means 30 seconds. It doesn't bound streams.
+	// Time limits the duration of the response. 0 means 30 seconds. It doesn't limit streams.
 	Time   time.Duration
 	Stream bool
 	// Submit counts the requests as submissions.
 	Submit bool
 	// Template counts the requests as changes of job templates.
 	Template bool
-	// Address counts a request without an Authorization header against its address before the caller is known, because Caller sends a request to the
-	// API server.
+	// Address counts a request without an Authorization header by its address before the caller is known. Caller sends a request to the API server,
+	// which must be limited.
 	Address bool
-	// Each is the maximum number of such requests of a person that are processed at the same time. Further requests wait. 0 means no limit.
+	// Each is the maximum number of simultaneous requests of a person. Further requests wait. 0 means no limit.
 	Each int
 }
 
@@ -81,11 +80,11 @@ type Call struct {
 	rows    func(n int) (give func(), err error)
 	unsent  func(bytes int) (give func(), err error)
 	place   func(kind string, most int) (give func(), err error)
-	// read releases the rows of a list after they have been encoded; nil if the request has no rows.
+	// read releases the rows of a list after they have been encoded. It is nil if the request has no rows.
 	read func()
 }
 
-// Meaning converts an error to the form in which a stream sends it after the status.
+// Meaning converts an error to the form that streams send after the status.
 func (c *Call) Meaning(err error) *wire.Error { return c.meaning(err) }
 
 // Context returns the context of the request.
@@ -111,7 +110,7 @@ func (c *Call) Accepted(value any) error {
 	return wire.JSON(c.Writer, c.Request, http.StatusAccepted, value)
 }
 
-// Text responds with a text of the route's media type.
+// Text responds with a text in the route's media type.
 func (c *Call) Text(body string) error {
 	wire.Bytes(c.Writer, c.Request, c.Route.status(), c.Route.Media, []byte(body))
 	return nil
@@ -136,7 +135,7 @@ func Status(code int) Option { return func(r *Route) { r.Status = code } }
 // Body sets the maximum size of the request's body, in bytes.
 func Body(n int64) Option { return func(r *Route) { r.Limit.Body = n } }
 
-// Each sets how many requests for the operation are processed for one person at the same time.
+// Each sets the maximum number of simultaneous requests of a person.
 func Each(n int) Option { return func(r *Route) { r.Limit.Each = n } }
 
 // Within sets the maximum duration of a response.
@@ -154,7 +153,7 @@ func Browser() Option { return func(r *Route) { r.Browser = true } }
 // Errors adds error codes of the operation's responses.
 func Errors(codes ...string) Option { return func(r *Route) { r.Errors = append(r.Errors, codes...) } }
 
-// JSON returns a route whose handler gets a decoded request, and returns the value that is sent as JSON.
+// JSON returns a route whose handler gets a decoded request. The route sends the result of the handler as JSON.
 func JSON[In, Out any](method, path, rule, summary string, h func(context.Context, *app.Actions, *In) (*Out, error), o ...Option) Route {
 	r := Route{Method: method, Path: path, Rule: rule, Summary: summary, In: reflect.TypeFor[In](), Out: reflect.TypeFor[Out]()}
 	r.Serve = func(c *Call) error {

@@ -10,13 +10,12 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// table maps paths to routes. OpenPAI's server accepts paths in any case and with a slash at the end, and clients send such paths. So the server
-// spells a path as in the table before net/http's ServeMux reads it. Parameters stay as they are.
+// table maps paths to routes. OpenPAI's server accepts paths in any case and with a trailing slash, and clients send such paths. So the server
+// converts a path to its spelling in the table before net/http's ServeMux reads it. Parameters are unchanged.
 type table struct {
 	root *segment
 }
 
-// segment is one part of the paths in a table.
 type segment struct {
 	fixed   map[string]*segment // by lower case
 	spelled string              // as in the table
@@ -35,7 +34,6 @@ const (
 
 func newTable() *table { return &table{&segment{}} }
 
-// add adds the path of a route.
 func (t *table) add(method, path string) {
 	at := t.root
 	for _, part := range parts(path) {
@@ -72,9 +70,8 @@ func parts(path string) []string {
 	return strings.Split(path, "/")
 }
 
-// find returns the path spelled as in the table. methods lists the methods of the path, or is nil if the table doesn't contain the path. If a
-// parameter takes the rest of the path, a slash at the end stays, because the rest may be a path of another service that distinguishes paths with
-// and without the slash.
+// find returns the path in the spelling of the table. methods lists the methods of the path, or is nil if the table doesn't contain the path. If a
+// parameter matches the rest of the path, a trailing slash is kept. The rest may be a path of another service, where the slash is significant.
 func (t *table) find(path string) (spelled string, methods []string) {
 	found, at := t.root.find(parts(path))
 	if at == nil {
@@ -87,7 +84,7 @@ func (t *table) find(path string) (spelled string, methods []string) {
 	return spelled, at.methods
 }
 
-// find looks for the rest of a path below the segment. It tries fixed parts before a parameter. It returns nil if the table has no such path.
+// find finds the rest of a path below the segment. It tries fixed parts before a parameter. It returns nil if the table contains no such path.
 func (s *segment) find(rest []string) (found []string, end *segment) {
 	if len(rest) == 0 {
 		if len(s.methods) == 0 {
@@ -115,7 +112,7 @@ func (s *segment) find(rest []string) (found []string, end *segment) {
 var errPath = wire.Bad(`the path of the address is malformed: a name in it can't contain a slash, a backslash, "%" or control characters, and can't be "." or ".."`)
 
 // normal returns the path of a request without the prefix that OpenPAI's web server adds. It returns an error for a path that other programs could
-// interpret differently: a path with an escaped slash, dot or backslash, with empty parts, or with ".." parts.
+// interpret differently. Such a path contains an escaped slash, dot or backslash, an empty part, or a ".." part.
 func normal(r *http.Request) (string, error) {
 	escaped := r.URL.EscapedPath()
 	lower := strings.ToLower(escaped)
@@ -147,7 +144,7 @@ func normal(r *http.Request) (string, error) {
 	return path, nil
 }
 
-// allowed reports whether a path accepts a method. If not, it returns the methods that the path accepts, as in an Allow header.
+// allowed reports whether a path accepts a method. If not, it returns the accepted methods in the format of an Allow header.
 func allowed(method string, methods []string) (bool, string) {
 	if slices.Contains(methods, "") || slices.Contains(methods, method) || method == http.MethodHead && slices.Contains(methods, http.MethodGet) {
 		return true, ""

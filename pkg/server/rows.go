@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// These constants bound the rows of lists that are in memory at the same time. A row takes about a kilobyte until it has been written as JSON.
+// Limits of the rows of lists in memory. A row takes about a kilobyte until it has been written as JSON.
 const (
 	maxRows       = 60_000 // in total
 	maxPersonRows = 50_000 // of one person, and of the longest list
@@ -19,14 +19,14 @@ const (
 	poolTime = 5 * time.Second
 )
 
-// newRows returns a pool that bounds the rows that are read and sent at the same time.
+// newRows returns a pool that limits the rows in memory.
 func newRows() *pool {
 	return newPool(maxRows, maxPersonRows,
 		busy("many of your lists are being answered", "ask for fewer rows, or for one list after the other"),
 		busy("many lists are being answered", "ask for fewer rows, or try again in a moment"))
 }
 
-// pool bounds how much of a resource is used at the same time, in total and by each key.
+// pool limits the use of a resource, in total and by key.
 type pool struct {
 	shares // of each key
 
@@ -40,8 +40,8 @@ func newPool(most, own int64, ownFull, allOut error) *pool {
 	return &pool{shares: shares{each: map[string]*share{}}, all: semaphore.NewWeighted(most), most: most, own: own, wait: poolTime, ownFull: ownFull, allOut: allOut}
 }
 
-// take waits until n more units fit into the share of a key and into the whole pool. It reduces a larger n to the share of one key. give releases
-// the units.
+// take waits until n more units fit into the share of a key and into the whole pool. It reduces a larger n to the share of one key. give releases the
+// units.
 func (s *pool) take(ctx context.Context, key string, n int) (give func(), err error) {
 	weight := min(int64(max(n, 1)), s.own)
 	ctx, cancel := context.WithTimeout(ctx, s.wait)
@@ -60,14 +60,14 @@ func (s *pool) take(ctx context.Context, key string, n int) (give func(), err er
 	}, nil
 }
 
-// retryBusy is how long a client should wait before it retries because the server is busy with other requests.
+// retryBusy is the time after which a client should retry if the server is busy with other requests.
 const retryBusy = 2 * time.Second
 
 func busy(message, remedy string) error {
 	return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: message, Remedy: remedy, RetryAfter: retryBusy}
 }
 
-// Rows waits until a list of n rows may be read. The rows count against the limits until they are encoded. After that, their JSON counts until the
+// Rows waits until a list of n rows may be read. The rows count toward the limits until they are encoded. After that, their JSON counts until the
 // client has read it.
 func (c *Call) Rows(n int) error {
 	give, err := c.Weigh(n)

@@ -1,9 +1,9 @@
 // Package server serves the two APIs of the platform over HTTPS: OpenPAI's API and paictl's API. In: a table of routes, and the app with the
-// operations of each caller. Out: a handler, and the server around the handler.
+// operations of each caller. Out: a handler, and the HTTP server.
 //
-// The server processes a request in these steps: it rewrites the path as in the table; counts the request against its address; checks the token;
-// checks the limits; checks the route's rule, as far as the rule needs no object; and runs the handler, which calls operations that check the rules
-// for objects.
+// The server processes a request in these steps. It converts the path to the spelling in the table, counts the request by address, checks the token,
+// and checks the limits. Then it checks the part of the route's rule that doesn't depend on the object, and runs the handler. The handler calls
+// operations that check the rules for objects.
 package server
 
 import (
@@ -29,11 +29,11 @@ import (
 )
 
 const (
-	// bodyBytes bounds the size of a body if the route sets no limit.
+	// bodyBytes limits the size of a body if the route sets no limit.
 	bodyBytes = 100 << 10
-	// answerTime bounds the duration of a response if the route sets no limit.
+	// answerTime limits the duration of a response if the route sets no limit.
 	answerTime = 30 * time.Second
-	// drainTime bounds how long the server waits for responses in progress when the program ends.
+	// drainTime limits how long the server waits for responses in progress when the program ends.
 	drainTime = 25 * time.Second
 	// clientGone is the logged status of a request whose client has disconnected before the response.
 	clientGone = 499
@@ -49,10 +49,10 @@ type Options struct {
 	// TrustedProxies lists the networks whose X-Forwarded-For headers are trusted.
 	TrustedProxies []netip.Prefix
 	Now            func() time.Time
-	// Caller returns the caller of a request. If it is nil, the token identifies the caller. The server inside paictl sets it, because all requests
-	// come from the user of the kubeconfig.
+	// Caller returns the caller of a request. If Caller is nil, the token identifies the caller. The server inside paictl sets Caller, because all
+	// requests come from the user of the kubeconfig.
 	Caller func(*http.Request) (app.Caller, error)
-	// Reveal returns the text and the remedy of an internal error, if the caller may see them. If it is nil, the text is only logged.
+	// Reveal returns the text and the remedy of an internal error, if the caller may read them. If Reveal is nil, the text is only logged.
 	Reveal func(error) (message, remedy string)
 }
 
@@ -88,8 +88,7 @@ func New(o Options) *Server {
 	return s
 }
 
-// Proxied returns a server for routes that proxy pages of other services. It serves another origin, and shares limits, memory and
-// metrics with s.
+// Proxied returns a server for routes that proxy pages of other services. It serves another origin, but shares limits, memory and metrics with s.
 func (s *Server) Proxied(routes []Route) *Server {
 	p := *s
 	p.proxied = true
@@ -97,7 +96,7 @@ func (s *Server) Proxied(routes []Route) *Server {
 	return &p
 }
 
-// add replaces the routes.
+// add replaces all routes.
 func (s *Server) add(routes []Route) {
 	s.o.Routes, s.table, s.mux, s.routes = routes, newTable(), http.NewServeMux(), map[string]*Route{}
 	for i := range routes {
@@ -117,7 +116,7 @@ func (s *Server) add(routes []Route) {
 // Routes returns all routes.
 func (s *Server) Routes() []Route { return s.o.Routes }
 
-// Match returns the route of a request, or nil if the request has no route.
+// Match returns the route of a request, or nil.
 func (s *Server) Match(r *http.Request) *Route {
 	path, err := normal(r)
 	if err != nil {
@@ -130,8 +129,8 @@ func (s *Server) Match(r *http.Request) *Route {
 	return s.routes[pattern]
 }
 
-// requestID matches ids that clients may give their requests. The audit and responses contain an id that the server has created, so that each
-// request has a different id. The log contains both ids.
+// requestID matches ids that clients may set for their requests. The audit log and responses contain an id from the server, so that each request has
+// a different id. The log contains both ids.
 var requestID = regexp.MustCompile(`^[A-Za-z0-9._-]{8,64}$`)
 
 // ServeHTTP serves one request.
@@ -155,8 +154,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		cors(h)
 	}
 	if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
-		// net/http hides a Content-Length that was sent with a Transfer-Encoding. A proxy may have used that length. The bytes that follow could
-		// then be another person's request.
+		// net/http hides a Content-Length that was sent with a Transfer-Encoding. A proxy may have used that length. The following bytes could then
+		// be another person's request.
 		h.Set("Connection", "close")
 	}
 	// Every response has a time limit, even if the request has no route. Routes replace this limit with their limit.
@@ -208,13 +207,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(a, &spelled)
 }
 
-// These constants bound a request's header, which takes memory while the request waits. A short field takes a hundred times its size in memory.
+// Limits of a request's header, which takes memory while the request waits. A short field takes a hundred times its size in memory.
 const (
 	maxHeader = 32 << 10
 	maxFields = 128
 )
 
-// fields returns the number of values in a header.
 func fields(h http.Header) (n int) {
 	for _, values := range h {
 		n += len(values)
@@ -305,17 +303,17 @@ func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 	}
 }
 
-// streamTime bounds the duration of a stream.
+// streamTime limits the duration of a stream.
 const streamTime = 24 * time.Hour
 
-// These are the causes with which the contexts of streams end. The client then starts its stream again, at this server or at another.
+// The causes of the end of a stream's context. The client then starts its stream again, at this server or at another server.
 var (
 	errDraining = &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "this server is shutting down", Remedy: "try again: another server answers", RetryAfter: time.Second}
 	errLasted   = &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "the stream has lasted for a day", Remedy: "begin it again", RetryAfter: time.Second}
 )
 
-// within bounds the context of a response, and the time to read from and write to the connection. A stream may last until its token is no longer
-// valid or the program ends, and for streamTime at most.
+// within limits the context of a response, and the time to read from and write to the connection. A stream may last until its token becomes invalid
+// or the program ends, and for streamTime at most.
 func (s *Server) within(a *answer, r **http.Request, route *Route, ended <-chan struct{}) error {
 	limit := route.Limit.Time
 	if limit == 0 {
@@ -346,7 +344,7 @@ func (s *Server) within(a *answer, r **http.Request, route *Route, ended <-chan 
 	return bound(a.ResponseWriter, end)
 }
 
-// bound sets the time until which a connection can be read and written. The zero time means no limit.
+// bound sets the read and write deadlines of a connection. The zero time means no limit.
 func bound(w http.ResponseWriter, end time.Time) error {
 	control := http.NewResponseController(w)
 	err := errors.Join(control.SetReadDeadline(end), control.SetWriteDeadline(end))
@@ -356,7 +354,7 @@ func bound(w http.ResponseWriter, end time.Time) error {
 	return err
 }
 
-// authenticate returns the caller of a request. If the route needs a link, the link identifies the caller, and a token is ignored.
+// authenticate returns the caller of a request. If the route requires a link, the link identifies the caller, and a token is ignored.
 func (s *Server) authenticate(r *http.Request, route *Route) (app.Caller, error) {
 	if s.o.Caller != nil {
 		return s.o.Caller(r)
@@ -369,11 +367,11 @@ func (s *Server) authenticate(r *http.Request, route *Route) (app.Caller, error)
 	return s.o.App.Follow(ctx, r.PathValue(route.Link))
 }
 
-// callerTime bounds the time to check a token.
+// callerTime limits the time to check a token.
 const callerTime = 10 * time.Second
 
-// caller returns the caller that the request's only Authorization header identifies. Without that header, the caller is identified by the cookie or
-// ticket that the route accepts.
+// caller returns the caller in the only Authorization header of a request. Without that header, it returns the caller in the cookie or ticket that
+// the route accepts.
 func (s *Server) caller(r *http.Request, route *Route) (app.Caller, error) {
 	credentials := r.Header.Values("Authorization")
 	switch {
@@ -391,7 +389,7 @@ func (s *Server) caller(r *http.Request, route *Route) (app.Caller, error) {
 	return c, err
 }
 
-// holder returns the person whose token is in the request. It returns a guest if the request contains no token, and an error if it contains several.
+// holder returns the person of the token in the request. It returns a guest if the request contains no token, and an error for several tokens.
 func (s *Server) holder(r *http.Request, credentials []string) (app.Caller, error) {
 	switch len(credentials) {
 	case 0:
@@ -405,7 +403,7 @@ func (s *Server) holder(r *http.Request, credentials []string) (app.Caller, erro
 }
 
 // meaning converts an error of a request to the response for the client. If Reveal is set, the response contains no request id, because the server
-// then keeps no log.
+// then writes no log.
 func (s *Server) meaning(err error, id string) *wire.Error {
 	e := app.Meaning(err)
 	if s.o.Reveal == nil {
@@ -417,8 +415,7 @@ func (s *Server) meaning(err error, id string) *wire.Error {
 	return e
 }
 
-// fail sends an error. If the response has already begun, it aborts the response instead, so that the client detects that the response is
-// incomplete.
+// fail sends an error. If the response has already begun, it aborts the response instead, so that the client detects that the response is incomplete.
 func (s *Server) fail(a *answer, r *http.Request, err error) {
 	e := s.meaning(err, a.id)
 	if e.Status == http.StatusInternalServerError {
@@ -449,7 +446,7 @@ func (a *answer) from() string {
 	return a.address.String()
 }
 
-// address returns the address of the client. If the request comes from a trusted proxy, the proxy's header contains that address.
+// address returns the address of the client. For a request from a trusted proxy, it reads the address in the proxy's header.
 func (s *Server) address(r *http.Request) netip.Addr {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -463,7 +460,7 @@ func (s *Server) HTTP(h http.Handler) *http.Server {
 	return httpserver.HTTP(h, httpserver.Options{Header: maxHeader, Log: s.o.Log})
 }
 
-// Serve serves the connections of a listener until the context ends. Then it accepts no new requests, ends the streams, and waits for the other
+// Serve serves the connections of a listener until the context ends. It then accepts no new requests, ends the streams, and waits for the other
 // responses.
 func (s *Server) Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	srv := s.HTTP(h)

@@ -11,7 +11,7 @@ import (
 // placeTime is how long a request waits for other requests of the same person.
 const placeTime = 20 * time.Second
 
-// shares bounds how much of a resource each key holds at the same time.
+// shares limits the use of a resource by key.
 type shares struct {
 	mu   sync.Mutex
 	each map[string]*share
@@ -69,8 +69,8 @@ func (s *shares) leave(key string) {
 	}
 }
 
-// place waits until the person has fewer than most requests for the same operation in progress. It waits, instead of failing, because a browser
-// sends all requests of a page at once.
+// place waits until the person has fewer than most requests for the same operation in progress. It waits, instead of failing, because a browser sends
+// all requests of a page at once.
 func (s *Server) place(ctx context.Context, what, who string, most int) (give func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, placeTime)
 	defer cancel()

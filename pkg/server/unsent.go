@@ -6,14 +6,14 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// These constants bound the responses that wait for their readers at the same time, in bytes.
+// Limits of the responses that wait for their readers, in bytes.
 const (
 	maxUnsent       = 64 << 20 // in total
 	maxPersonUnsent = 8 << 20  // of one person: more than the longest list takes
 )
 
-// unsent bounds the memory of lists that wait until their clients, which may be slow, have read them. If the limit is reached, further requests
-// fail. They don't wait, because waiting lists would occupy memory, too.
+// unsent limits the memory of lists that wait for slow clients. At the limit, further requests fail. They don't wait, because waiting lists would
+// occupy memory, too.
 type unsent struct {
 	shares // of each person
 
@@ -24,7 +24,7 @@ func newUnsent() *unsent {
 	return &unsent{shares: shares{each: map[string]*share{}}, all: semaphore.NewWeighted(maxUnsent)}
 }
 
-// take counts bytes against a person until give is called. It returns an error if a limit is reached.
+// take counts bytes for a person until give is called. It returns an error if a limit is reached.
 func (u *unsent) take(who string, bytes int) (give func(), err error) {
 	own, ok := u.try(who, int64(min(max(bytes, 1), maxPersonUnsent)), maxPersonUnsent)
 	if !ok {

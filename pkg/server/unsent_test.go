@@ -58,7 +58,7 @@ func TestWhatWaitsForSlowReadersIsBounded(t *testing.T) {
 	require.True(t, u.all.TryAcquire(maxUnsent), "all is given back")
 }
 
-// longList is a request for a twelfth of the rows that all people may read together.
+// longList is a request for a twelfth of all rows that may be in memory.
 type longList struct{}
 
 func (*longList) Rows() int { return maxRows / 12 }

@@ -24,36 +24,36 @@ import (
 
 // Config is the configuration of notifications.
 type Config struct {
-	// Cluster is the name of the cluster in messages.
+	// Cluster is the name of the cluster that messages contain.
 	Cluster  string    `json:"cluster,omitempty"`
 	SMTP     SMTP      `json:"smtp"`
 	Webhooks []Webhook `json:"webhooks"`
-	// WebhookNetworks holds the networks inside the site that webhooks may reach. Webhooks in other networks inside the site are rejected.
+	// WebhookNetworks holds the networks inside the site that webhooks may use. Webhooks in other networks inside the site are rejected.
 	WebhookNetworks []string `json:"webhookNetworks"`
-	// WebhookProxy is the address of the proxy for webhooks; empty means that no proxy is used.
+	// WebhookProxy is the address of the proxy for webhooks. Empty means no proxy.
 	WebhookProxy string `json:"webhookProxy"`
-	// Administrators holds the mail addresses that get notices about machines.
+	// Administrators holds the mail addresses of the receivers of notices about machines.
 	Administrators []string `json:"administrators"`
 	// PersonalWebhooks allows people to have their own webhooks.
 	PersonalWebhooks bool `json:"personalWebhooks"`
 	// Required lists the kinds of notices that people can't turn off for their own jobs.
 	Required []peoplev1.NoticeEvent `json:"required"`
-	// WeeklyReport sends Administrators a report of GPU hours each week.
+	// WeeklyReport sends Administrators a weekly report of GPU hours.
 	WeeklyReport bool `json:"weeklyReport"`
 	// ClusterNetworks holds the networks of the cluster's pods and services. Webhooks can't reach these networks, even if WebhookNetworks contains
 	// them.
 	ClusterNetworks []string `json:"clusterNetworks,omitempty"`
-	// PerHour is the maximum number of messages to one receiver within an hour. The last of these messages contains all notices that wait.
+	// PerHour is the maximum number of messages to one receiver within an hour. The last of these messages contains all waiting notices.
 	PerHour int `json:"perHour"`
 }
 
 // SMTP is the configuration of the mail server.
 type SMTP struct {
-	// Host is the server's name; empty means that no mail is sent.
+	// Host is the name of the mail server. Empty means that no mail is sent.
 	Host string `json:"host"`
 	Port int    `json:"port"`
 	TLS  TLS    `json:"tls"`
-	// CA holds the PEM certificates of the CA that signed the server's certificate; empty means the system's CAs.
+	// CA holds the PEM certificates of the CA that signed the server's certificate. Empty means the CAs of the system.
 	CA       string        `json:"ca"`
 	From     string        `json:"from"`
 	Username string        `json:"username"`
@@ -63,7 +63,6 @@ type SMTP struct {
 // TLS is how the connection to a mail server is encrypted.
 type TLS string
 
-// Values of TLS.
 const (
 	TLSStart    TLS = "starttls"
 	TLSImplicit TLS = "implicit"
@@ -74,18 +73,17 @@ const (
 type Webhook struct {
 	Name string `json:"name"`
 	Type Type   `json:"type"`
-	// SecretURL is the webhook's address. Everyone who knows the address can write to the chat.
+	// SecretURL is the address of the webhook. Everyone with this address can write to the chat.
 	SecretURL secret.String `json:"secretUrl"`
 	// SigningSecret signs requests to Feishu and DingTalk robots that require a signature.
 	SigningSecret secret.String `json:"signingSecret"`
-	// Events selects the subjects of the notices that the webhook receives; empty means all subjects.
+	// Events selects the subjects of notices that the webhook receives. Empty means all subjects.
 	Events []Subject `json:"events"`
 }
 
 // Type is the format of the requests that a webhook expects.
 type Type string
 
-// Types of webhooks.
 const (
 	TypeGeneric  Type = "generic"
 	TypeSlack    Type = "slack"
@@ -100,7 +98,6 @@ func Types() []Type { return []Type{TypeGeneric, TypeSlack, TypeTeams, TypeFeish
 // Subject is the kind of target that a notice is about.
 type Subject string
 
-// The subjects.
 const (
 	SubjectJobs     Subject = "jobs"
 	SubjectMachines Subject = "machines"
@@ -122,8 +119,8 @@ func (c *Config) keys() (out []string) {
 	return out
 }
 
-// Read decodes and checks a configuration. It reads the secrets from files in the folder credentials, whose names paictl derives from the paths of
-// the settings. If credentials is empty, the configuration has no secrets.
+// Read decodes and checks a configuration. It reads the secrets from files in the folder credentials. The path of a setting determines the name of
+// the file. If credentials is empty, the configuration has no secrets.
 func Read(data []byte, credentials string) (*Config, error) {
 	c := &Config{}
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -165,7 +162,7 @@ func (c *Config) secrets(folder string) error {
 
 var validName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$`)
 
-// Check returns the mistakes in a configuration.
+// Check returns the errors in a configuration.
 func (c *Config) Check() (out []policy.Problem) {
 	add := func(path, remedy, format string, args ...any) {
 		out = append(out, policy.Problem{Path: "notifications." + path, Message: fmt.Sprintf(format, args...), Remedy: remedy})
@@ -277,7 +274,7 @@ func (w *Webhook) check(at string, add adder) {
 // wants reports whether a webhook receives notices about a subject.
 func (w *Webhook) wants(s Subject) bool { return len(w.Events) == 0 || slices.Contains(w.Events, s) }
 
-// validAddress reports whether a text is a mail address without a display name. Such an address can't add a header or a second receiver.
+// validAddress reports whether a text is a mail address without a display name. Such an address can't inject a header or a second receiver.
 func validAddress(text string) bool {
 	a, err := mail.ParseAddress(text)
 	return err == nil && a.Name == "" && a.Address == text && len(text) <= 320 && !strings.ContainsAny(text, " ,;<>\r\n\"")

@@ -14,7 +14,7 @@ import (
 const valid = `{"cluster":"demo","smtp":{"host":"mail.example.org","port":587,"tls":"starttls","ca":"","from":"pai@example.org","username":"pai"},
 "webhooks":[{"name":"ops","type":"slack","events":["machines"]}],"webhookNetworks":["10.20.0.0/16"],"webhookProxy":"http://proxy:3128","administrators":["ops@example.org"],"perHour":10}`
 
-// The configuration contains no secrets. They are stored in files whose names are the paths of the settings.
+// The configuration contains no secrets. Secrets are in files whose names are the paths of the settings.
 func TestSecretsAreReadFromFiles(t *testing.T) {
 	folder := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "notifications.smtp.password"), []byte("S3CRET\n"), 0o600))

@@ -8,17 +8,17 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// Delivery describes whether the owner of a job has got the notice that announces the job's end.
+// Delivery describes the delivery of the notice that announces the end of a job to the owner.
 type Delivery struct {
-	// Waits reports whether no message with the notice has been sent yet. Waits stays set if the notice is lost.
+	// Waits reports whether no message with the notice was sent. Waits stays true if the notice is lost.
 	Waits bool
-	// Sent is the time at which the first message with the notice was sent. It is zero if no message was sent, or if the notice has no receiver,
-	// such as a person without an address.
+	// Sent is the time of the first message with the notice. It is zero if no message was sent, or if the notice has no receiver, such as a person
+	// without an address.
 	Sent time.Time
 }
 
-// mostRefused is how often a server may reject a receiver's address before Actions stop waiting for the notice, because people choose their own
-// addresses.
+// mostRefused is the number of rejections of a receiver's address after which Actions stop waiting for the notice. People choose their own addresses,
+// and must not block Actions with invalid addresses.
 const mostRefused = 3
 
 // Delivery returns the delivery of the notice about an Action in its grace period. known is false until a round has handled the Action, because
@@ -30,7 +30,8 @@ func (n *Notifier) Delivery(action types.UID) (d Delivery, known bool) {
 	return d, known
 }
 
-// deliver publishes the deliveries of all notices that announce the end of a job. Without the record of notices, it publishes none.
+// deliver publishes the deliveries of all notices that announce the end of a job. If the record of sent notices isn't loaded, deliver publishes
+// nothing.
 func (n *Notifier) deliver(w *World, all []Notice) {
 	out := map[types.UID]Delivery{}
 	if n.ledger != nil {
@@ -50,7 +51,7 @@ func (n *Notifier) deliver(w *World, all []Notice) {
 	n.deliveries = out
 }
 
-// with returns the delivery after adding the delivery of the notice to one receiver.
+// with returns the delivery after the delivery to another receiver is added.
 func (d Delivery) with(l *Ledger, one *Notice, refusals int) Delivery {
 	e := l.Entries[one.key()]
 	switch at := time.Unix(e.Sent, 0); {

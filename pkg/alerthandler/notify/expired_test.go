@@ -8,7 +8,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// Administrators get a notice about a machine that couldn't be returned to service within a day, although no notice announced the return.
+// Administrators get a notice about a machine that couldn't be returned to service within a day, although the return wasn't announced.
 func TestAdministratorsLearnThatAnOperationExpired(t *testing.T) {
 	s := newScene(t)
 	s.config.Administrators = []string{"ops@example.org"}

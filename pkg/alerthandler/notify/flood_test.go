@@ -14,7 +14,7 @@ import (
 	peoplev1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// ended adds n jobs of a person that have just succeeded, and whose job files select notices.
+// ended adds n jobs of a person that have just succeeded. Their job files select notices.
 func (s *scene) ended(user string, n int) {
 	for i := range n {
 		s.world.Jobs = append(s.world.Jobs, Job{UID: types.UID(fmt.Sprintf("%s-%d-%d", user, s.now.Unix(), i)), User: user, Name: fmt.Sprintf("x%d", i), Selects: true, Notify: jobv1.NotifyStates(),
@@ -22,8 +22,8 @@ func (s *scene) ended(user string, n int) {
 	}
 }
 
-// One person's notices fill the record. Other receivers still get all of their notices, whether that person has no address, so that the notices are
-// finished at once, or gets the notices.
+// One person's notices fill the record. Other receivers still get all of their notices. This also holds if that person has no address, so that the
+// notices are finished at once.
 func TestAFloodToOnePersonCostsOthersNothing(t *testing.T) {
 	for _, name := range []string{"nobody", "bob"} {
 		t.Run(name, func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestAFloodToOnePersonCostsOthersNothing(t *testing.T) {
 	}
 }
 
-// A notice that waits while its receiver gets too many other notices is counted as lost.
+// A waiting notice counts as lost if its receiver gets too many other notices.
 func TestANoticeThatTheRecordForgetsIsCounted(t *testing.T) {
 	s := newScene(t)
 	r := s.replica()
@@ -89,7 +89,7 @@ func TestShares(t *testing.T) {
 	require.GreaterOrEqual(t, share(lists(3, 2), 90), 3)
 }
 
-// The notice that announces a stop of a job isn't delayed until after the stop. Beyond the limit, such notices are sent at most once a minute.
+// The notice that announces a stop is sent before the stop. Beyond the limit, such notices are sent at most once a minute.
 func TestThePlanComesBeforeTheStop(t *testing.T) {
 	s := newScene(t)
 	r := s.replica()
@@ -114,7 +114,7 @@ func TestThePlanComesBeforeTheStop(t *testing.T) {
 	require.ElementsMatch(t, []string{"ann@example.org: job ann/train11 will be stopped at " + at(late.Status.ActTime.Time), "ann@example.org: job ann/x0 succeeded"}, s.sent[s.config.PerHour+1:])
 }
 
-// A choice of a kind of notice, of mail or of a webhook counts for later events only. A new choice doesn't discard notices that wait.
+// A choice of a kind of notice, of mail or of a webhook applies only to later events. A new choice doesn't discard waiting notices.
 func TestChoicesCountFromThenOn(t *testing.T) {
 	s := newScene(t)
 	s.config.PersonalWebhooks = true

@@ -15,37 +15,35 @@ import (
 type Job struct {
 	UID        types.UID
 	User, Name string
-	// Selects reports whether the job file selects the states that have notices. If so, Notify holds these states, and replaces the owner's
+	// Selects reports whether the job file selects the states for which notices are sent. Notify then holds these states, which override the owner's
 	// choices.
 	Selects bool
 	Notify  []jobv1.NotifyState
-	// State is one of the states of package job/api, in lower case. Retried is the time of the latest retry.
+	// State is one of the states in package job/api, in lower case. Retried is the time of the latest retry.
 	State                       jobv1.NotifyState
 	Started, Completed, Retried time.Time
 	Retries                     int32
 	// Preempted reports whether the previous attempt was preempted.
 	Preempted bool
-	// Requeued is the name of the Action that requested the current attempt, or "".
-	Requeued string
-	// Requests holds the names of the Actions that have requested attempts of the job.
-	Requests []string
-	// Waits is the time since which the job has waited to run. It is zero if the job doesn't wait.
+	Requeued  string
+	Requests  []string
+	// Waits is the time at which the job began to wait for its start. It is zero if the job isn't waiting.
 	Waits time.Time
-	// Why explains the state. Stopped is the reason if someone other than the owner has stopped the job.
+	// Why explains the state. Stopped is the reason if another person or a policy has stopped the job.
 	Why, Stopped string
 }
 
-// changeOf is an event of a job: a notice whose receiver isn't known yet.
+// changeOf is a notice about a job without its receiver.
 type changeOf struct {
 	kind peoplev1.NoticeEvent
-	// state is the protocol's name for the event, or empty if the protocol has no name for it.
+	// state is the name of the event in the job protocol. It is empty if the protocol doesn't define a name.
 	state jobv1.NotifyState
 	id    string
 	at    time.Time
 	text  func() Notice
 }
 
-// changes returns the latest change of a job's state, if a notice about it exists.
+// changes returns the latest change of a job's state if that change has a notice.
 func (c *Config) changes(j *Job) (out []changeOf) {
 	kinds := map[jobv1.NotifyState]peoplev1.NoticeEvent{
 		jobv1.NotifySucceeded: peoplev1.NoticeFinished, jobv1.NotifyFailed: peoplev1.NoticeFailed, jobv1.NotifyStopped: peoplev1.NoticeStopped,
@@ -67,7 +65,7 @@ func (c *Config) changes(j *Job) (out []changeOf) {
 	return out
 }
 
-// ofJob returns the notices about a job to its owner. It leaves out jobs in told, because the notices about Actions say more about these jobs.
+// ofJob returns the notices about a job to its owner. It skips jobs in told, because the notices about Actions contain more details.
 func (c *Config) ofJob(j *Job, w *World, told *told) (out []Notice) {
 	p := w.Person(j.User)
 	id := "job/" + string(j.UID) + "/"
@@ -104,7 +102,7 @@ func (c *Config) ofJob(j *Job, w *World, told *told) (out []Notice) {
 	return out
 }
 
-// toOwner returns the receivers of a notice about a change of state, and the sentence that explains why they receive it.
+// toOwner returns the receivers of a notice about a change of state. The sentence explains why they receive the notice.
 func (c *Config) toOwner(p *Person, j *Job, e *changeOf) ([]Receiver, string) {
 	kinds := []peoplev1.NoticeEvent{e.kind}
 	if e.kind == peoplev1.NoticePreempted { // retried includes it

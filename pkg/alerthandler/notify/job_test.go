@@ -58,7 +58,7 @@ func TestAStoppedJobIsToldOnce(t *testing.T) {
 	require.Equal(t, []string{"ann@example.org: job ann/train1 was stopped"}, s.sent)
 }
 
-// A job finishes when a policy is about to stop it. No notice says that the policy has stopped the job.
+// A job finishes when a policy is about to stop it. No notice claims that the policy has stopped the job.
 func TestAJobThatFinishedByItselfWasntStopped(t *testing.T) {
 	const was = "ann@example.org: job ann/train1 was stopped"
 	for name, c := range map[string]struct {
@@ -123,7 +123,7 @@ func TestChoices(t *testing.T) {
 	}
 }
 
-// Required notices are sent by mail even to people who have turned mails off, no matter whether the job file selects these notices.
+// Required notices are sent by mail even to people who have turned mail off, regardless of the job file.
 func TestRequiredNoticesAndJobFiles(t *testing.T) {
 	done := Job{UID: "j", User: "ann", Name: "train", State: "failed", Started: start, Completed: start.Add(time.Minute)}
 	again := Job{UID: "j", User: "ann", Name: "train", State: "waiting", Retries: 1, Retried: start.Add(time.Minute), Preempted: true}
@@ -158,7 +158,7 @@ func TestRequiredNoticesAndJobFiles(t *testing.T) {
 	}
 }
 
-// If the job file selects the notice about a stop, and the notice about the policy doesn't reach the owner, the owner gets the selected notice.
+// The job file selects the notice about a stop, and the owner doesn't get the notice about the policy. The owner then gets the selected notice.
 func TestAStoppedJobWhoseFileSelectsTheNotice(t *testing.T) {
 	s := newScene(t)
 	s.chosen["ann"] = &peoplev1.Notifications{}
@@ -229,7 +229,7 @@ func TestATestMessage(t *testing.T) {
 	require.Equal(t, TestWaiting, mail)
 }
 
-// People's own webhooks that never respond take only a limited part of a round, and each of them gets its turn.
+// People's own webhooks that never respond take only a limited part of a round, and share it fairly.
 func TestOwnWebhooksTakeTurns(t *testing.T) {
 	s := newScene(t)
 	s.config.PersonalWebhooks = true
@@ -245,7 +245,7 @@ func TestOwnWebhooksTakeTurns(t *testing.T) {
 	require.Equal(t, []string{"~ann: job ann/train succeeded", "~bob: job bob/train succeeded", "~eve: job eve/train succeeded"}, s.sent)
 }
 
-// The notice about the end of a plan reaches people even if the grace period is longer than the record keeps other notices.
+// The notice about the end of a plan is sent even if the grace period is longer than the record keeps other notices.
 func TestAPlanWithALongGrace(t *testing.T) {
 	s := newScene(t)
 	a := s.job(1, "ann")

@@ -15,25 +15,25 @@ import (
 const (
 	// tellWithin is how long the notifier tries to send a notice.
 	tellWithin = 24 * time.Hour
-	// rememberFor is how long the record keeps a notice. It is longer than tellWithin, so that no notice is sent again.
+	// rememberFor is how long the record keeps a notice. It must exceed tellWithin, so that no notice is sent twice.
 	rememberFor = 2 * tellWithin
-	// mostEntries limits the size of the record: 5000 entries take less than 600 KiB, and an object of the cluster may have 1 MiB.
+	// mostEntries limits the number of entries in the record. 5000 entries take less than 600 KiB, and a Kubernetes object may take 1 MiB.
 	mostEntries = 5000
-	// mostTries limits how often a message is sent again if it isn't known whether it has arrived.
+	// mostTries limits how often a message with an unknown delivery is repeated.
 	mostTries = 8
 )
 
 // Result is the result of sending a notice.
 type Result string
 
-// Results. All of them except ResultUnknown are final.
+// All results except ResultUnknown are final.
 const (
-	// ResultUnknown means that the notice may have been sent. It is sent again.
+	// ResultUnknown means that the notice may have been sent. The notifier sends it again.
 	ResultUnknown Result = ""
 	ResultSent    Result = "sent"
 	// ResultSkipped means that the person has no valid address.
 	ResultSkipped Result = "skipped"
-	// ResultLost means that the notice couldn't be sent within a day, or that it never became known whether it arrived.
+	// ResultLost means that the notice couldn't be sent within a day, or that its delivery stayed unknown.
 	ResultLost Result = "lost"
 )
 
@@ -41,17 +41,16 @@ const (
 type Entry struct {
 	// To is the key of the receiver.
 	To string `json:"t"`
-	// Event is the time of the event, and Sent is the time of the last message about the event, in seconds since 1970.
+	// Event is the time of the event. Sent is the time of the last message about the event. Both times are in seconds since 1970.
 	Event int64 `json:"e"`
 	Sent  int64 `json:"s,omitempty"`
-	// Tries counts the messages with the notice whose arrival isn't known.
+	// Tries counts the messages with the notice whose delivery is unknown.
 	Tries  int    `json:"n,omitempty"`
 	Result Result `json:"r,omitempty"`
-	// Until is the time until which the entry is kept, if that is longer than for other entries.
+	// Until is the time until which the entry is kept, if longer than the default.
 	Until int64 `json:"u,omitempty"`
 }
 
-// entry returns the entry of a notice with the given result at the time now.
 func (n *Notice) entry(now time.Time, tries int, r Result) Entry {
 	e := Entry{To: n.To.Key(), Event: n.At.Unix(), Sent: now.Unix(), Tries: tries, Result: r}
 	if !n.Keep.IsZero() {
@@ -62,17 +61,17 @@ func (n *Notice) entry(now time.Time, tries int, r Result) Entry {
 
 // Ledger is the record of sent notices.
 type Ledger struct {
-	// Since is the time of the earliest events that get notices. The record doesn't cover earlier events. Of holds later times for receivers whose
-	// older entries were removed because they had too many.
+	// Since is the time of the earliest events that get notices. Of holds later times for receivers whose older entries were removed because the
+	// receivers had too many entries.
 	Since   int64            `json:"since"`
 	Of      map[string]int64 `json:"of,omitempty"`
 	Entries map[string]Entry `json:"entries"`
-	// Mails holds the times of the messages within the last hour, by receiver.
+	// Mails holds, by receiver, the times of the messages within the last hour.
 	Mails map[string][]int64 `json:"mails,omitempty"`
-	// Configured holds the time at which each receiver was added to the configuration. A receiver gets no notices about earlier events. Configured
-	// is nil in a record of an older release.
+	// Configured holds the time at which each receiver was added to the configuration. A receiver gets no notices about earlier events. Configured is
+	// nil in a record of an older release.
 	Configured map[string]int64 `json:"configured"`
-	// Began is when the record began; 0 in a record of a former release.
+	// Began is the time at which the record began, in seconds since 1970. It is 0 in a record of an older release.
 	Began int64 `json:"began,omitempty"`
 }
 
@@ -81,7 +80,7 @@ func NewLedger(now time.Time) *Ledger {
 	return &Ledger{Since: now.Unix(), Began: now.Unix(), Of: map[string]int64{}, Entries: map[string]Entry{}, Mails: map[string][]int64{}}
 }
 
-// ParseLedger decodes a record that Marshal has encoded.
+// ParseLedger decodes the result of Marshal.
 func ParseLedger(data []byte) (*Ledger, error) {
 	l := &Ledger{}
 	if err := json.Unmarshal(data, l); err != nil {
@@ -99,10 +98,9 @@ func ParseLedger(data []byte) (*Ledger, error) {
 	return l, nil
 }
 
-// Marshal encodes the record.
+// Marshal encodes the record as JSON.
 func (l *Ledger) Marshal() ([]byte, error) { return json.Marshal(l) }
 
-// key returns the key of a notice's entry in the record.
 func (n *Notice) key() string { return entryKey(n.ID, n.To) }
 
 func entryKey(id string, to Receiver) string {
@@ -130,15 +128,14 @@ func (l *Ledger) due(all []Notice) (out []Notice) {
 	return out
 }
 
-// forgets reports whether a notice to its receiver must not be sent, because the record no longer covers the time of the event, or because the
-// receiver was added after the event.
+// forgets reports whether a notice must not be sent. The record may no longer cover the time of the event, or the receiver was added after the event.
 func (l *Ledger) forgets(n *Notice) bool {
 	key := n.To.Key()
 	return n.At.Unix() < max(l.Since, l.Of[key], l.Configured[key])
 }
 
-// configure records the receivers that the configuration lists, and reports whether some were added or removed. Receivers in the first
-// configuration of a record get notices about all events that the record covers.
+// configure records the configured receivers, and reports whether receivers were added or removed. Receivers in the first configuration get notices
+// about all events that the record covers.
 func (l *Ledger) configure(keys []string, now time.Time) (changed bool) {
 	was, first := l.Configured, l.Configured == nil
 	l.Configured = make(map[string]int64, len(keys))
@@ -152,13 +149,12 @@ func (l *Ledger) configure(keys []string, now time.Time) (changed bool) {
 	return first || !maps.Equal(was, l.Configured)
 }
 
-// finish records the final result of a notice.
 func (l *Ledger) finish(n *Notice, r Result, now time.Time) {
 	e := l.Entries[n.key()]
 	l.Entries[n.key()] = n.entry(now, e.Tries, r)
 }
 
-// begin records that a message is about to be sent.
+// begin records that the notifier is about to send a message.
 func (l *Ledger) begin(b *Batch, now time.Time) {
 	for i := range b.Notices {
 		n := &b.Notices[i]
@@ -169,7 +165,7 @@ func (l *Ledger) begin(b *Batch, now time.Time) {
 	l.Mails[key] = append(l.Mails[key], now.Unix())
 }
 
-// revert records that a message wasn't sent after all.
+// revert undoes begin after the message couldn't be sent.
 func (l *Ledger) revert(b *Batch) {
 	for i := range b.Notices {
 		key := b.Notices[i].key()
@@ -186,9 +182,9 @@ func (l *Ledger) revert(b *Batch) {
 	}
 }
 
-// prune removes old entries. If too many entries remain, it also removes the oldest entries of the receivers with the most entries, and moves Since
-// or Of behind the events of the removed entries, so that no notice is sent again. It reports whether there were too many entries. A wrong clock
-// may have left times in the future. prune sets them to now; otherwise events would get no notices until then.
+// prune removes old entries. If too many entries remain, it also removes the oldest entries of the receivers with the most entries. It then moves
+// Since or Of past the removed events, so that no notice is sent again. full reports whether the record had too many entries. A wrong clock may have
+// left times in the future. prune sets these times to now, because earlier events would otherwise get no notices.
 func (l *Ledger) prune(now time.Time) (full bool) {
 	l.Since = min(max(l.Since, now.Add(-rememberFor).Unix()), now.Unix())
 	for _, times := range []map[string]int64{l.Of, l.Configured} {
@@ -220,8 +216,8 @@ func (l *Ledger) prune(now time.Time) (full bool) {
 	return full
 }
 
-// shorten removes the oldest entries of the receivers with the most entries until at most n entries remain. A flood of notices to one receiver
-// doesn't affect the others.
+// shorten removes the oldest entries of the receivers with the most entries until at most n entries remain. So a flood of notices to one receiver
+// doesn't affect other receivers.
 func (l *Ledger) shorten(n int) {
 	by := map[string][]string{}
 	for key, e := range l.Entries {
@@ -243,7 +239,7 @@ func (l *Ledger) shorten(n int) {
 	}
 }
 
-// share returns how many elements each list may have so that all lists together have at most n elements.
+// share returns the maximum length of a list such that all lists together have at most n elements.
 func share(lists [][]string, n int) int {
 	slices.SortFunc(lists, func(a, b []string) int { return len(a) - len(b) })
 	for i, list := range lists {
@@ -255,20 +251,20 @@ func share(lists [][]string, n int) int {
 	return n
 }
 
-// Batch is one message: a single notice, or a digest of several notices to the same receiver.
+// Batch is one message to one receiver. It contains a single notice or a digest of several notices.
 type Batch struct {
 	To      Receiver
 	Notices []Notice
 }
 
-// pressingEvery is the minimum time between messages with pressing notices beyond the limit of messages. pressingFor is how long before the time of
-// its event such a notice must be sent at the latest.
+// pressingEvery is the minimum time between urgent messages that exceed the limit of messages per hour. pressingFor is how long before the time By
+// such a notice must be sent.
 const (
 	pressingEvery = time.Minute
 	pressingFor   = 5 * time.Minute
 )
 
-// pressing returns the notices that would come too late if they were sent at a time.
+// pressing returns the notices that would be too late if they were sent at the given time.
 func pressing(list []Notice, at time.Time) (out []Notice) {
 	for _, n := range list {
 		if !n.By.IsZero() && n.By.Before(at.Add(pressingFor)) {
@@ -278,9 +274,8 @@ func pressing(list []Notice, at time.Time) (out []Notice) {
 	return out
 }
 
-// plan combines the notices that are due into messages, at most perHour for each receiver and hour. The last of these messages contains all
-// remaining notices. Notices that would come too late don't wait for the next hour. wait is the time until a receiver may get the next message, or
-// 0 if no receiver waits.
+// plan combines the due notices into messages, at most perHour for each receiver and hour. The last of these messages contains all remaining notices.
+// Urgent notices don't wait for the next hour. wait is the time until a receiver may get the next message, or 0 if no receiver waits.
 func (l *Ledger) plan(due []Notice, perHour int, now time.Time) (out []Batch, wait time.Duration) {
 	by := map[string][]Notice{}
 	for _, n := range due {

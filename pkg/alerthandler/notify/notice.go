@@ -11,13 +11,14 @@ import (
 	peoplev1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// Receiver is a person, the address of an administrator, or a webhook.
+// Receiver is a person, the mail address of an administrator, or a webhook.
 type Receiver struct {
-	// Person is the name of a person, and Webhook is the name of a webhook. If both are empty, the receiver is an address of the configuration.
+	// Person is the name of a person, and Webhook is the name of a webhook. If both names are empty, Address is a configured address of an
+	// administrator.
 	Person, Webhook string
 	// Own selects the person's own webhook instead of mail.
 	Own bool
-	// Address is the mail address; empty for a person without an address.
+	// Address is the mail address. It is empty for a person without an address.
 	Address string
 }
 
@@ -39,25 +40,24 @@ func (r Receiver) mail() bool { return r.Webhook == "" && !r.Own }
 
 // Notice is one event for one receiver.
 type Notice struct {
-	// ID identifies the event, and is never used for another event. If After is set, only receivers that got the notice with that ID get this
-	// notice.
+	// ID identifies the event. IDs aren't reused. If After is set, the notice goes only to receivers that got the notice with the ID After.
 	ID, After string
 	To        Receiver
 	At        time.Time
-	// Keep is the time until which the record keeps the notice, if that is longer than for other notices.
+	// Keep is the time until which the record keeps the notice, if longer than the default.
 	Keep time.Time
-	// Urgent notices are sent first, because people can still do something. By is the time until which they can, if it is known.
+	// Urgent notices are sent first, because people can still react. By is the time until which people can react, or zero if unknown.
 	Urgent bool
 	By     time.Time
 	// Subject is a single line. Text is the body of a mail.
 	Subject, Text string
-	// Before is the UID of the Action whose effect the notice announces; empty for other notices.
+	// Before is the UID of the Action that the notice announces. It is empty for other notices.
 	Before types.UID
-	// body, if set, returns the Text when the notice is sent. It is used if making the Text takes much work.
+	// body, if set, returns the text of the mail when the notice is sent. It avoids making a text that may not be sent.
 	body func() string
 }
 
-// World holds the facts from which notices are made.
+// World holds the facts for all notices.
 type World struct {
 	Now     time.Time
 	Actions []*v1.Action
@@ -66,18 +66,18 @@ type World struct {
 	Person func(name string) Person
 	// Asking holds the people who have recently requested a test message.
 	Asking []Person
-	// Weekly is the weekly report that is due, otherwise nil.
+	// Weekly is the weekly report that is due, or nil.
 	Weekly *Weekly
 	// KeepTag returns the tag that exempts a job from a policy, or "".
 	KeepTag func(policy string) string
-	// Opens returns the first time, from a time on, at which a policy begins its steps. Nil means at any time.
+	// Opens returns the first time, not before from, at which a policy may begin its steps. A nil Opens means that policies may begin at any time.
 	Opens func(policy string, from time.Time) time.Time
-	// requeues holds the Actions of policies that requeue a job, by the UID of the job, in the order of Actions.
+	// requeues holds, by the UID of the job, the Actions of policies that requeue the job. The order is the order of Actions.
 	requeues map[types.UID][]*v1.Action
 }
 
-// told holds the jobs that Actions have stopped, and the names of the Actions that have requeued a job. The owners of these jobs get a notice about
-// the Action.
+// told holds the jobs that Actions have stopped, and the names of the Actions that have requeued a job. The owners of these jobs get notices about
+// the Actions instead.
 type told struct {
 	stopped  map[types.UID]bool
 	requeued map[string]bool
@@ -93,7 +93,7 @@ func (t *told) add(a *v1.Action) {
 	}
 }
 
-// Notices returns all notices about the world, including notices that were already sent.
+// Notices returns all notices for the given facts, including notices that were already sent.
 func (c *Config) Notices(w *World) (out []Notice) {
 	known := told{stopped: map[types.UID]bool{}, requeued: map[string]bool{}}
 	jobs := map[types.UID]*Job{}
@@ -126,7 +126,7 @@ func (c *Config) Notices(w *World) (out []Notice) {
 	return append(out, c.weekly(w.Weekly)...)
 }
 
-// acts returns when an Action acts whose notice is sent now.
+// acts returns the time at which an Action acts if its notice is sent now.
 func (w *World) acts(a *v1.Action) time.Time {
 	at := a.Acts(w.Now)
 	if w.Opens != nil && a.Status.ActTime != nil && at.After(a.Status.ActTime.Time) {
@@ -135,8 +135,8 @@ func (w *World) acts(a *v1.Action) time.Time {
 	return at
 }
 
-// works reports whether an Action that has begun stops or requeues its job, or has done so. It returns false if the job finished before. j is nil
-// if the job was removed since.
+// works reports whether an Action that has begun stops or requeues its job, or has done so. It returns false if the job had already finished. A nil j
+// means that the job was removed.
 func works(a *v1.Action, j *Job) bool {
 	switch {
 	case j == nil:
@@ -147,7 +147,7 @@ func works(a *v1.Action, j *Job) bool {
 	return j.Stopped != "" && (j.Completed.IsZero() || j.State == jobv1.NotifyStopped)
 }
 
-// receivers returns the receivers of the notices about an Action at a time: the owner of the job, or the administrators, and webhooks.
+// receivers returns the receivers of the notices about an Action: the owner of the job or the administrators, and webhooks.
 func (c *Config) receivers(a *v1.Action, at time.Time, w *World) (out []Receiver) {
 	if a.Spec.Do == v1.OperationRequeueJob && a.Spec.By.Kind == v1.ByPerson && !acted(a) && a.Status.NoticeTime == nil {
 		p := w.Person(a.Spec.By.Name) // the owner has had no notice of it
@@ -179,8 +179,8 @@ func (c *Config) receivers(a *v1.Action, at time.Time, w *World) (out []Receiver
 	return out
 }
 
-// event returns the notice about the current state of an Action, without its receiver. ok is false if the state has no notice, for example because
-// an announced time has passed.
+// event returns the notice about the current state of an Action, without its receiver. ok is false if the state has no notice, for example because an
+// announced time has passed.
 func (c *Config) event(a *v1.Action, w *World) (n Notice, ok bool) {
 	s := &a.Status
 	id := "action/" + string(a.UID) + "/"

@@ -15,42 +15,42 @@ import (
 )
 
 const (
-	// look is the maximum time between two rounds.
+	// look is the maximum time between two rounds of the notifier.
 	look = time.Minute
-	// chunk is how many messages are sent between two writes of the record. A handler that is killed sends at most these messages again.
+	// chunk is the number of messages between two writes of the record. After a crash, at most these messages are sent again.
 	chunk = 20
-	// firstBackoff and lastBackoff are the times before a broken channel is retried.
+	// firstBackoff is the shortest time before a broken channel is retried, and lastBackoff is the longest.
 	firstBackoff = time.Minute
-	// unknownWait is how long Round waits before it checks again whether the state of the cluster is known.
+	// unknownWait is the time after which Round checks again whether the facts are complete.
 	unknownWait = 2 * time.Second
 	lastBackoff = 15 * time.Minute
-	// recordTime limits the write of the record after the messages of a connection, even if ctx ends.
+	// recordTime limits the time to write the record after the messages of a connection. The write doesn't end when ctx ends.
 	recordTime = 5 * time.Second
 )
 
 // Store stores the record of sent notices.
 type Store interface {
-	// Load returns the record, or nil if no record exists yet.
+	// Load returns the record, or nil if no record exists.
 	Load(ctx context.Context) (*Ledger, error)
-	// Save replaces the record that was last loaded or saved. It returns ErrReplaced if another replica has written the record since.
+	// Save writes the record over the version that was last loaded or saved. It returns ErrReplaced if another replica has written the record since.
 	Save(ctx context.Context, l *Ledger) error
 }
 
-// ErrReplaced means that another replica has written the record since it was read.
+// ErrReplaced means that another replica has written the record since it was loaded.
 var ErrReplaced = errors.New("another replica has written the record of notices")
 
-// Counters counts the results of notices, for metrics.
+// Counters counts notices and failures for metrics.
 type Counters interface {
-	// Told counts n notices of a channel with a result.
+	// Told adds n to the number of notices with a result on a channel.
 	Told(channel string, r Result, n int)
-	// Failed counts a message or connection of a channel that failed and is retried.
+	// Failed counts a failed message or connection that is retried.
 	Failed(channel string)
 }
 
 // Options configure a Notifier.
 type Options struct {
 	Config *Config
-	// World returns the current facts. An error means that they aren't known.
+	// World returns the current facts. An error means that the facts are incomplete or may be stale.
 	World    func() (*World, error)
 	Mail     Channel
 	Webhooks map[string]Channel
@@ -62,8 +62,8 @@ type Options struct {
 	Now      func() time.Time
 	// Pause is the minimum time between two rounds.
 	Pause time.Duration
-	// Jumped reports whether the clock was set a short time ago. In that case, no notice is lost because of its age. A nil Jumped means that the
-	// clock is never set.
+	// Jumped reports whether the clock was set a short time ago. While Jumped returns true, no notice is lost because of its age. A nil Jumped means
+	// that the clock is never set.
 	Jumped func() bool
 }
 
@@ -72,15 +72,14 @@ type Notifier struct {
 	o       Options
 	ledger  *Ledger
 	unsaved bool
-	// began is the time at which the notifier started. A new record begins at that time, because events may happen before the state of the cluster
-	// is known.
+	// began is the time at which the notifier started. A new record begins at that time, because events may happen before the facts are complete.
 	began   time.Time
 	backoff map[string]*backoff // of channels and receivers
-	// pending holds the notices that wait to be sent, by their keys in the record.
+	// pending holds the waiting notices by their keys in the record.
 	pending map[string]Notice
-	// refusals counts how often a server has permanently rejected the address of a pending notice.
+	// refusals counts, by notice, how often a server has permanently rejected the address.
 	refusals map[string]int
-	// next is the name of the person whose own webhook is served first in the next round.
+	// next is the name of the person whose own webhook comes first in the next round.
 	next string
 
 	mu         sync.Mutex
@@ -113,7 +112,7 @@ func (n *Notifier) Run(ctx context.Context, touched <-chan struct{}) {
 	}
 }
 
-// sleep waits for d, or until touched has a value. It reports whether ctx is still active.
+// sleep waits for d or for a value in touched. It returns false if ctx has ended.
 func sleep(ctx context.Context, d time.Duration, touched <-chan struct{}) bool {
 	t := time.NewTimer(max(d, 0))
 	defer t.Stop()
@@ -126,7 +125,7 @@ func sleep(ctx context.Context, d time.Duration, touched <-chan struct{}) bool {
 	return ctx.Err() == nil
 }
 
-// Round sends the notices that are due. It returns how long to wait before the next round.
+// Round sends the notices that are due. It returns the time until the next round.
 func (n *Notifier) Round(ctx context.Context) (time.Duration, error) {
 	if n.began.IsZero() {
 		n.began = n.o.Now()
@@ -244,8 +243,7 @@ func (n *Notifier) lost(ctx context.Context, d *Notice) {
 	n.o.Log.WarnContext(ctx, "a notice was not sent", "to", d.To.Key(), "subject", d.Subject)
 }
 
-// overflown counts waiting notices as lost if they will never be sent because their receivers have too many: the record no longer covers their
-// events.
+// overflown counts waiting notices as lost after the record stopped covering their events. Their receivers had too many entries.
 func (n *Notifier) overflown(ctx context.Context) {
 	for key, d := range n.pending {
 		if n.ledger.forgets(&d) {
@@ -256,7 +254,7 @@ func (n *Notifier) overflown(ctx context.Context) {
 	}
 }
 
-// Labels of channels in metrics and logs. The label of a webhook is its name.
+// Labels of channels in metrics and logs. A configured webhook has its name as the label.
 const (
 	labelMail = "mail"
 	labelOwn  = "personal-webhooks"
@@ -272,8 +270,8 @@ func channelOf(r Receiver) string {
 	return labelMail
 }
 
-// channelTime limits how long a round serves one channel, or all of people's own webhooks, so that a slow channel doesn't delay other notices for
-// long.
+// channelTime limits the time for one channel in a round, so that a slow channel doesn't delay other notices for long. The webhooks of all people
+// share one such limit.
 const channelTime = 20 * time.Second
 
 // ownWebhooks sends messages to people's own webhooks. If the time of a round isn't enough, the next round begins with the remaining webhooks.
@@ -301,15 +299,15 @@ func (n *Notifier) ownWebhooks(ctx context.Context, own map[string][]Batch) erro
 }
 
 const (
-	// mostBroken is how many receivers in a row may break the connection before the channel counts as broken.
+	// mostBroken is the number of consecutive receivers that may break the connection before the notifier treats the channel as broken.
 	mostBroken = 2
-	// known is how often a receiver may break the connection before its next breaks no longer count against the channel.
+	// known is the number of broken connections of one receiver after which more of them no longer count against the channel.
 	known = 2
 )
 
-// channel sends the messages of one channel, which key identifies. left reports whether messages remain at the end of the channel's time. An error
-// means that the record can't be written. If a receiver breaks the connection, only that receiver's messages wait. The other receivers get a new
-// connection, and are served first the next time.
+// channel sends the messages of the channel with the given key. left reports whether messages remain at the end of the channel's time. An error means
+// that the record can't be written. If a receiver breaks the connection, only messages to that receiver wait. The other receivers get a new
+// connection, and come first the next time.
 func (n *Notifier) channel(ctx context.Context, channel Channel, label, key string, list []Batch, end time.Time) (left bool, err error) {
 	key = "channel " + key
 	if channel == nil || n.waits(key) {
@@ -350,7 +348,7 @@ func (n *Notifier) channel(ctx context.Context, channel Channel, label, key stri
 	}
 }
 
-// failures returns how often messages to the receiver of a batch have failed since the last success.
+// failures returns the number of failed messages to the receiver of a batch since the last success.
 func (n *Notifier) failures(b *Batch) int {
 	if f := n.backoff["to "+b.To.Key()]; f != nil {
 		return f.failures
@@ -358,7 +356,7 @@ func (n *Notifier) failures(b *Batch) int {
 	return 0
 }
 
-// ready returns the messages whose receivers may be tried now.
+// ready returns the messages whose receivers aren't in backoff.
 func (n *Notifier) ready(list []Batch) (out []Batch) {
 	for _, b := range list {
 		if !n.waits("to " + b.To.Key()) {
@@ -368,8 +366,8 @@ func (n *Notifier) ready(list []Batch) (out []Batch) {
 	return out
 }
 
-// send sends some messages over one connection, between two writes of the record. It returns how many messages it has tried before the end of the
-// channel's time. lost is the error if the last of these messages broke the connection.
+// send sends messages over one connection, between two writes of the record. tried is the number of messages before the end of the channel's time.
+// lost is the error if the last of these messages broke the connection.
 func (n *Notifier) send(ctx context.Context, s Session, label, channel string, part []Batch, end time.Time) (tried int, lost, err error) {
 	for i := range part {
 		n.ledger.begin(&part[i], n.o.Now())
@@ -423,8 +421,8 @@ func (n *Notifier) send(ctx context.Context, s Session, label, channel string, p
 	return tried, lost, n.save(rest)
 }
 
-// save writes the record. If the write fails, the record in memory is still the latest one, and the next round writes it. If another replica has
-// written the record, save discards the record in memory.
+// save writes the record. If the write fails, the next round writes the record in memory again. If another replica has written the record, save
+// discards the record in memory.
 func (n *Notifier) save(ctx context.Context) error {
 	if !n.jumped() {
 		n.ledger.prune(n.o.Now())
@@ -442,7 +440,7 @@ func (n *Notifier) save(ctx context.Context) error {
 
 func (n *Notifier) jumped() bool { return n.o.Jumped != nil && n.o.Jumped() }
 
-// waits reports whether a channel or a receiver must not be tried yet.
+// waits reports whether a channel or a receiver is in backoff.
 func (n *Notifier) waits(key string) bool {
 	b := n.backoff[key]
 	if b == nil {

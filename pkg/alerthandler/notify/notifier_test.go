@@ -32,11 +32,11 @@ type scene struct {
 	// sent holds the sent messages as ADDRESS: SUBJECT.
 	sent []string
 	last *Message
-	// down is the error of Open, and answer is the error of Send.
+	// down is the error of Open. answer is the error of Send.
 	down, answer error
 	// killed is called after each message has been sent.
 	killed func()
-	// The server breaks the connection when it gets a message to an address in breaks. slow is how long the sending of a message takes.
+	// The server breaks the connection for messages to an address in breaks. slow is the time to send a message.
 	breaks map[string]bool
 	slow   time.Duration
 	// jumped reports whether the clock was set a short time ago.
@@ -66,7 +66,7 @@ func (s *scene) Send(_ context.Context, address string, m *Message) error {
 func (s *scene) Told(channel string, r Result, n int) { s.counts[channel+" "+string(r)] += n }
 func (s *scene) Failed(string)                        { s.failures++ }
 
-// store is one replica's view of the record.
+// store is one replica's copy of the record.
 type store struct {
 	s    *scene
 	seen int
@@ -114,13 +114,12 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
-// look returns the current facts.
 func (s *scene) look() (*World, error) {
 	s.world.Now = s.now
 	return &s.world, nil
 }
 
-// own returns the channel of a person's own webhook. Its messages appear in sent with the address ~NAME.
+// own returns the channel of a person's own webhook. sent lists its messages with the address ~NAME.
 func (s *scene) own(name string) Channel { return &ownHook{s, name} }
 
 type ownHook struct {
@@ -170,8 +169,8 @@ func (s *scene) end(a *v1.Action, phase v1.Phase, message string, begun bool) {
 	}
 }
 
-// The owner gets a mail before the job is stopped, with the requester, reason, time and remedy, and another mail after the stop. Each mail is sent
-// once.
+// The owner gets a mail before the job is stopped, with the requester, reason, time and remedy. The owner gets another mail after the stop. Each mail
+// is sent once.
 func TestTheOwnerIsTold(t *testing.T) {
 	s := newScene(t)
 	a := s.job(1, "ann")
@@ -191,7 +190,7 @@ func TestTheOwnerIsTold(t *testing.T) {
 	require.Equal(t, 2, s.counts["mail sent"])
 }
 
-// A plan that was withdrawn has no notice, but people who got the notice about the plan get a notice about the withdrawal.
+// A canceled plan has no notice. Only people who got the notice about the plan get a notice about the cancellation.
 func TestAWithdrawnPlan(t *testing.T) {
 	s := newScene(t)
 	told := s.job(1, "ann")
@@ -205,7 +204,7 @@ func TestAWithdrawnPlan(t *testing.T) {
 	require.Contains(t, s.last.Text, "the alert has ended")
 }
 
-// Dry runs cause no notices, nor do events before the beginning of the record.
+// Dry runs cause no notices. Events before the beginning of the record also cause no notices.
 func TestSilence(t *testing.T) {
 	s := newScene(t)
 	s.job(1, "ann").Spec.DryRun = true
@@ -231,8 +230,8 @@ func TestReceivers(t *testing.T) {
 	require.Equal(t, map[string]int{"mail sent": 2, "chat sent": 1}, s.counts)
 }
 
-// Administrators get a notice about each operation on a machine that was due and didn't happen. If the alert ended before its notice, the operation
-// wasn't due.
+// Administrators get a notice about each operation on a machine that was due and didn't happen. An operation wasn't due if the alert ended before its
+// notice.
 func TestOperationsOnMachinesThatDidNotHappen(t *testing.T) {
 	for phase, want := range map[v1.Phase][]string{
 		v1.PhaseRefused: {"ops@example.org: uncordon of n1 was refused"}, v1.PhaseExpired: {"ops@example.org: uncordon of n1 expired"}, v1.PhaseCanceled: nil,
@@ -261,7 +260,7 @@ func TestPeopleWithoutAnAddress(t *testing.T) {
 	require.Equal(t, map[string]int{"mail skipped": 1}, s.counts)
 }
 
-// If a mail server is unavailable for hours, all mails are sent later, and there are few attempts in between.
+// If a mail server is unavailable for hours, all mails are sent later. Few attempts are made in between.
 func TestAMailServerThatIsAway(t *testing.T) {
 	for name, cause := range map[string]func(*scene, error){
 		"no connection":       func(s *scene, err error) { s.down = err },
@@ -296,7 +295,7 @@ func TestAMailServerThatIsAway(t *testing.T) {
 	}
 }
 
-// If no mail could be sent before the end of the grace period, the notice names a new time, and Delivery reports when the notice was sent.
+// If no mail could be sent before the end of the grace period, the notice contains a new time, and Delivery reports when the notice was sent.
 func TestANoticeAfterItsTime(t *testing.T) {
 	s := newScene(t)
 	s.down = errors.New("away")
@@ -332,8 +331,8 @@ func TestANoticeAfterItsTime(t *testing.T) {
 	require.Equal(t, b.Status.ActTime.Time, b.Acts(s.now.Add(9*time.Hour)))
 }
 
-// If the mail server breaks the connection for one receiver, only that receiver waits. The other receivers still get all of their messages, no
-// matter how the names are sorted.
+// If the mail server breaks the connection for one receiver, only that receiver waits. The other receivers still get all of their messages, in any
+// order of names.
 func TestAReceiverThatBreaksTheConnection(t *testing.T) {
 	s := newScene(t)
 	s.breaks = map[string]bool{"ann@example.org": true}
@@ -376,8 +375,8 @@ func TestAReceiverThatBreaksTheConnection(t *testing.T) {
 	require.Less(t, s.failures, 30)
 }
 
-// As long as no message was sent, the job isn't stopped, however long that takes. A lost notice, or one whose arrival isn't known, doesn't count as
-// sent. If a server rejects the owner's address, the job is stopped nevertheless.
+// The job isn't stopped until a message was sent. A lost notice, or a notice with an unknown delivery, doesn't count as sent. If a server rejects the
+// owner's address, the job is stopped nevertheless.
 func TestOnlyASentNoticeEndsTheWait(t *testing.T) {
 	for name, c := range map[string]struct {
 		cause func(*scene)
@@ -408,7 +407,7 @@ func TestOnlyASentNoticeEndsTheWait(t *testing.T) {
 	}
 }
 
-// One session with several messages to a receiver is one refusal of its address.
+// Several rejected messages to a receiver in one session count as one rejection of its address.
 func TestSeveralMessagesToARefusedAddress(t *testing.T) {
 	s := newScene(t)
 	s.answer = fmt.Errorf("%w: 550", ErrAddress)
@@ -425,7 +424,7 @@ func TestSeveralMessagesToARefusedAddress(t *testing.T) {
 	}
 }
 
-// A person's second channel accepts the notice hours after the first. The time of the first message counts.
+// A person's second channel accepts the notice hours after the first channel. The time of the first message counts.
 func TestTheFirstMessageOfANoticeCounts(t *testing.T) {
 	s := newScene(t)
 	s.config.PersonalWebhooks, s.config.Required = true, []peoplev1.NoticeEvent{peoplev1.NoticeStopping}
@@ -460,7 +459,7 @@ func TestAWaitingNoticeWhileTheClockIsAhead(t *testing.T) {
 	}
 }
 
-// A slow channel delays the messages of another channel only for a limited time, and all messages of the slow channel arrive.
+// A slow channel delays the messages of another channel only for a limited time. All messages of the slow channel are delivered.
 func TestASlowChannel(t *testing.T) {
 	s := newScene(t)
 	s.config.PerHour, s.slow = 100, 15*time.Second
@@ -509,7 +508,7 @@ func TestAReceiverThatIsAddedLater(t *testing.T) {
 	require.False(t, old.configure([]string{"webhook/chat"}, s.now))
 }
 
-// If the clock was days ahead for a while, notices are still sent before the time that it showed.
+// If the clock was temporarily days ahead, notices are still sent before the wrong time.
 func TestAClockThatWasAhead(t *testing.T) {
 	s := newScene(t)
 	s.config.Administrators = []string{"ops@example.org"}
@@ -526,7 +525,7 @@ func TestAClockThatWasAhead(t *testing.T) {
 	require.Len(t, s.sent, 2)
 }
 
-// A notice that can't be sent for a day is given up, and counted as lost.
+// A notice that can't be sent for a day is discarded and counts as lost.
 func TestANoticeThatCantBeSentIsGivenUp(t *testing.T) {
 	s := newScene(t)
 	s.down = errors.New("away")
@@ -544,8 +543,7 @@ func TestANoticeThatCantBeSentIsGivenUp(t *testing.T) {
 
 type killed struct{}
 
-// If the handler is killed after it has sent a message and before it has written the record, it sends the message again, but only a limited number
-// of times.
+// If the handler is killed between a message and the write of the record, it sends the message again, but only a limited number of times.
 func TestKilledBetweenSendAndRecord(t *testing.T) {
 	s := newScene(t)
 	s.job(1, "ann")
@@ -578,7 +576,7 @@ func TestKilledBetweenSendAndRecord(t *testing.T) {
 	require.Len(t, s.sent, 2)
 }
 
-// A message is sent again if it isn't known whether it has arrived, with pauses and only a limited number of times.
+// A message with an unknown delivery is sent again, with pauses and only a limited number of times.
 func TestUnknownArrival(t *testing.T) {
 	s := newScene(t)
 	s.job(1, "ann")
@@ -591,7 +589,7 @@ func TestUnknownArrival(t *testing.T) {
 	require.Equal(t, 1, s.counts["mail lost"])
 }
 
-// No message is sent if the record can't be written before it. A message isn't sent again if the record can't be written after it.
+// No message is sent if the earlier write of the record fails. A message isn't sent again if the later write fails.
 func TestTheRecordCantBeWritten(t *testing.T) {
 	s := newScene(t)
 	s.job(1, "ann")
@@ -611,7 +609,7 @@ func TestTheRecordCantBeWritten(t *testing.T) {
 	require.Len(t, s.sent, 1)
 }
 
-// If two replicas both believe that they lead, only one of them sends messages.
+// If two replicas both act as the leader, only one replica sends messages.
 func TestTwoReplicas(t *testing.T) {
 	s := newScene(t)
 	a, b := s.replica(), s.replica()
@@ -651,7 +649,7 @@ func TestAFlood(t *testing.T) {
 	require.Len(t, s.sent, 7)
 }
 
-// The length of a digest is limited, and the digest contains the number of notices that it leaves out.
+// The length of a digest is limited. The digest contains the number of omitted notices.
 func TestADigest(t *testing.T) {
 	s := newScene(t)
 	s.config.PerHour = 1
@@ -665,7 +663,7 @@ func TestADigest(t *testing.T) {
 	require.Contains(t, s.last.Text, "and 400 more")
 }
 
-// If there are more notices than the record can hold, the beginning of the record moves, and no notice is sent twice.
+// If the record can't hold all notices, the beginning of the record moves, and no notice is sent twice.
 func TestARecordThatIsFull(t *testing.T) {
 	l := NewLedger(start)
 	for i := range mostEntries + 500 {
@@ -684,7 +682,7 @@ func TestARecordThatIsFull(t *testing.T) {
 	require.Empty(t, l.Entries)
 }
 
-// Names and reasons that people wrote stay on one line, and change neither the direction of the text nor its structure.
+// Names and reasons in notices stay on one line, and can't change the direction or the structure of the text.
 func TestHostileNames(t *testing.T) {
 	s := newScene(t)
 	a := s.job(1, "ann")
@@ -723,8 +721,8 @@ func TestRun(t *testing.T) {
 	<-done
 }
 
-// Events that happen before the state of the cluster is known get notices as soon as it is known. The record begins when the notifier starts, not
-// with the first successful round.
+// Events before the facts are complete get notices as soon as the facts are complete. The record begins when the notifier starts, not with the first
+// successful round.
 func TestEventsBeforeTheClusterIsKnownAreTold(t *testing.T) {
 	s := newScene(t)
 	s.stored, s.version = nil, 0

@@ -12,9 +12,9 @@ type Person struct {
 	Name string
 	// Address is the mail address. It is empty for people without an address and for people who can't sign in.
 	Address string
-	// Chosen holds the person's choices; nil means the defaults.
+	// Chosen holds the person's choices. Nil means the defaults.
 	Chosen *peoplev1.Notifications
-	// Administrator reports whether the person sees the figures of all people.
+	// Administrator reports whether the person may read the figures of all people.
 	Administrator bool
 }
 
@@ -25,11 +25,11 @@ func (p *Person) choices() *peoplev1.Notifications {
 	return peoplev1.DefaultNotifications()
 }
 
-// requires reports whether the configuration forbids people to turn off a kind of notice.
+// requires reports whether people may not turn off a kind of notice.
 func (c *Config) requires(e peoplev1.NoticeEvent) bool { return slices.Contains(c.Required, e) }
 
-// channels returns the receivers of a person's notices about an event at a time. A required notice is sent by mail even if the person has turned
-// mails off, because a webhook may be broken.
+// channels returns the receivers of a person's notices. A required notice is also sent by mail if the person has turned mail off, because a webhook
+// may be broken.
 func (c *Config) channels(p *Person, at time.Time, required bool) (out []Receiver) {
 	chosen := p.choices()
 	if c.SMTP.Host != "" && (required || !chosen.NoMail && chosen.Counts(peoplev1.FromMail, at)) {
@@ -41,8 +41,8 @@ func (c *Config) channels(p *Person, at time.Time, required bool) (out []Receive
 	return out
 }
 
-// chosen returns the receivers of a person's notices about an event at a time, if the person has chosen one of the kinds or the configuration
-// requires one.
+// chosen returns the receivers of a person's notices about an event. It returns nil unless the person has chosen, or the configuration requires, at
+// least one of the kinds.
 func (c *Config) chosen(p *Person, at time.Time, kinds ...peoplev1.NoticeEvent) []Receiver {
 	if slices.ContainsFunc(kinds, c.requires) {
 		return c.channels(p, at, true)
@@ -54,7 +54,7 @@ func (c *Config) chosen(p *Person, at time.Time, kinds ...peoplev1.NoticeEvent) 
 	return c.channels(p, at, false)
 }
 
-// test returns the test message that a person requested, for each of the person's channels.
+// test returns the requested test message for each channel of a person.
 func (c *Config) test(p *Person) (out []Notice) {
 	if p.Chosen == nil || p.Chosen.Test == nil {
 		return nil
@@ -77,7 +77,6 @@ func TestID(name string, at time.Time) string {
 // TestResult is the state of a person's test message on one channel.
 type TestResult string
 
-// States of test messages.
 const (
 	TestWaiting TestResult = "waiting" // not sent yet; it is retried for a day
 	TestUnknown TestResult = "unknown" // sent, perhaps
@@ -86,7 +85,8 @@ const (
 	TestLost    TestResult = "lost"
 )
 
-// TestOf returns the states of the test message that a person requested at a time: by mail, and at the person's own webhook.
+// TestOf returns the states of a person's test message on both channels: by mail and at the person's own webhook. The argument at is the time of the
+// request.
 func (l *Ledger) TestOf(name string, at time.Time) (mail, own TestResult) {
 	of := func(to Receiver) TestResult {
 		e, known := l.Entries[entryKey(TestID(name, at), to)]

@@ -12,24 +12,22 @@ import (
 )
 
 const (
-	// together is the time within which several Actions of policies that requeue one job share one notice, because the GPUs of a job may break one
-	// after the other.
-	together = time.Hour
-	// mostReasons limits how many reasons a notice lists.
+	// together is the time within which several requeues of one job by policies share one notice. The GPUs of a job may break one after the other.
+	together    = time.Hour
 	mostReasons = 16
 )
 
-// acted reports whether an Action has had, or may have had, an effect. An Action on a job that failed has had no effect.
+// acted reports whether an Action had, or may have had, an effect. A failed Action on a job had no effect.
 func acted(a *v1.Action) bool {
 	return a.Begun() && (a.Status.Phase != v1.PhaseFailed || !a.Spec.Do.ForJobs())
 }
 
-// stays reports whether a job stays on its machines because the Action to requeue it was refused or has failed.
+// stays reports whether a job stays on its machines because the requeue was refused or has failed.
 func stays(a *v1.Action) bool {
 	return a.Spec.Do == v1.OperationRequeueJob && (a.Status.Phase == v1.PhaseRefused || a.Status.Phase == v1.PhaseFailed) && a.Status.EndTime != nil
 }
 
-// requeues returns the Actions of policies that requeue a job, by the UID of the job.
+// requeues returns, by the UID of the job, the Actions of policies that requeue the job.
 func requeues(all []*v1.Action) map[types.UID][]*v1.Action {
 	out := map[types.UID][]*v1.Action{}
 	for _, a := range all {
@@ -40,8 +38,8 @@ func requeues(all []*v1.Action) map[types.UID][]*v1.Action {
 	return out
 }
 
-// first reports whether an Action is the first one, within the time together, that leaves its job on its machines. The other Actions have no notice,
-// because the notice about the first Action contains their reasons.
+// first reports whether an Action is the first requeue within the time together that was refused or has failed. Later Actions get no notice, because
+// the first notice contains their reasons.
 func (w *World) first(a *v1.Action) bool {
 	if a.Spec.By.Kind != v1.ByPolicy {
 		return true
@@ -61,7 +59,7 @@ func (w *World) first(a *v1.Action) bool {
 }
 
 // reasons returns the text with the reasons of an Action. If a policy requeues a job, the text also contains the reasons of the other Actions that
-// the notice covers. These Actions wait for this Action, or have ended in the same way without a notice.
+// the notice covers. These Actions wait for this Action, or have ended with the same result and without a notice.
 func (w *World) reasons(a *v1.Action) string {
 	all := []string{line(a.Spec.Reason)}
 	if a.Spec.Do == v1.OperationRequeueJob && a.Spec.By.Kind == v1.ByPolicy {

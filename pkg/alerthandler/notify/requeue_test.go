@@ -12,7 +12,7 @@ import (
 	peoplev1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// The owner of a job that a policy requeues gets the same notices as for a stop, and another notice if the job won't be requeued after all.
+// The owner of a job that a policy requeues gets the same notices as for a stop. The owner gets another notice if the requeue is canceled.
 func TestTheOwnerOfARequeuedJob(t *testing.T) {
 	s := newScene(t)
 	a := s.job(1, "ann")
@@ -64,7 +64,7 @@ func (s *scene) eight() (out []*v1.Action) {
 	return out
 }
 
-// All eight GPUs of a job break. The owner gets one notice before the requeue and one after it, and both name all GPUs.
+// All eight GPUs of a job break. The owner gets one notice before the requeue, and one notice after it. Both notices list all GPUs.
 func TestOneNoticeNamesAllBrokenGPUsOfAJob(t *testing.T) {
 	s := newScene(t)
 	all := s.eight()
@@ -104,8 +104,7 @@ func TestOneNoticeOfAJobThatStays(t *testing.T) {
 	require.Contains(t, s.last.Text, "Reason: GPU 7 of node3 is broken\n")
 }
 
-// If a person's request is refused, only that person gets a notice. If the owner has already got a notice about the plan, the owner also gets the
-// next notice.
+// If a person's request is refused, only that person gets a notice. An owner who got a notice about the plan also gets the next notice.
 func TestARefusedRequestToRequeueAJob(t *testing.T) {
 	for _, c := range []struct {
 		by      v1.RequesterKind
@@ -136,8 +135,8 @@ func TestARefusedRequestToRequeueAJob(t *testing.T) {
 	}
 }
 
-// An Action to stop a job fails, so the job isn't stopped. The owner, who got a notice about the planned stop, gets a notice about the failure, and
-// later a notice about another stop.
+// An Action to stop a job fails, so the job isn't stopped. The owner got a notice about the planned stop. The owner then gets a notice about the
+// failure, and later a notice about another stop.
 func TestAStopThatFailedStoppedNothing(t *testing.T) {
 	s := newScene(t)
 	a := s.job(1, "ann")

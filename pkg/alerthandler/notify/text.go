@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// mostDigest limits how many notices a digest lists. The digest only counts the others.
+	// mostDigest limits the number of listed notices in a digest. A digest only counts the remaining notices.
 	mostDigest = 100
 	// mostText limits the text of a message, in bytes, because Feishu and DingTalk accept 20 KB.
 	mostText = 15_000
 )
 
-// line converts a text that people wrote to a single line.
+// line converts user text to a single line.
 func line(text string) string { return policy.OneLine(text, 500) }
 
 // owner splits the name OWNER/NAME of a job. The owner is "" if the name contains no slash.
@@ -33,7 +33,7 @@ func owner(j *v1.Job) (owner, name string) {
 
 func at(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
-// subject returns a subject that begins with the cluster's name, if the cluster has a name.
+// subject returns a subject that begins with the name of the cluster, if configured.
 func (c *Config) subject(format string, args ...any) string {
 	text := fmt.Sprintf(format, args...)
 	if c.Cluster != "" {
@@ -42,7 +42,7 @@ func (c *Config) subject(format string, args ...any) string {
 	return policy.OneLine(text, 200)
 }
 
-// by returns who requested an Action, as part of a sentence.
+// by returns the requester of an Action, as part of a sentence.
 func by(a *v1.Action) string {
 	if a.Spec.By.Kind == v1.ByPolicy {
 		return "the policy " + line(a.Spec.By.Name)
@@ -55,7 +55,7 @@ func paragraphs(list ...string) string {
 	return strings.Join(list, "\n\n") + "\n"
 }
 
-// planned returns the notice that announces an operation, with the ways to prevent it.
+// planned returns the notice that announces an operation. The notice explains how to prevent the operation.
 func (c *Config) planned(a *v1.Action, w *World) Notice {
 	when := at(w.acts(a))
 	if a.Spec.Job == nil {
@@ -76,7 +76,6 @@ func (c *Config) planned(a *v1.Action, w *World) Notice {
 		"An administrator can also cancel this: paictl action cancel "+a.Name)}
 }
 
-// stopped returns the notice that a job was stopped.
 func (c *Config) stopped(a *v1.Action) Notice {
 	_, name := owner(a.Spec.Job)
 	return Notice{Subject: c.subject("job %s was stopped", line(a.Spec.Job.Name)), Text: paragraphs(
@@ -85,7 +84,6 @@ func (c *Config) stopped(a *v1.Action) Notice {
 		"The page of the job and \"paictl job why "+line(name)+"\" show this reason, too.")}
 }
 
-// requeued returns the notice that a job was requeued.
 func (c *Config) requeued(a *v1.Action, w *World) Notice {
 	_, name := owner(a.Spec.Job)
 	return Notice{Subject: c.subject("job %s was requeued", line(a.Spec.Job.Name)), Text: paragraphs(
@@ -94,7 +92,7 @@ func (c *Config) requeued(a *v1.Action, w *World) Notice {
 		"\"paictl job why "+line(name)+"\" shows whether it waits or runs.")}
 }
 
-// kept returns the notice that a job won't be stopped or requeued after all.
+// kept returns the notice that a job won't be stopped or requeued.
 func (c *Config) kept(a *v1.Action, w *World) Notice {
 	target, why := line(a.Spec.Target()), ""
 	if stays(a) {
@@ -104,7 +102,7 @@ func (c *Config) kept(a *v1.Action, w *World) Notice {
 		fmt.Sprintf("The job %s won't be %s: %s.", target, participle(a), strings.TrimSuffix(line(a.Status.Message), ".")), why)}
 }
 
-// participle returns the effect of an Action on its job as a participle, as in "will be stopped".
+// participle returns the participle for the operation of an Action, as in "will be stopped".
 func participle(a *v1.Action) string {
 	if a.Spec.Do == v1.OperationRequeueJob {
 		return "requeued"
@@ -112,7 +110,6 @@ func participle(a *v1.Action) string {
 	return "stopped"
 }
 
-// requeueMeans returns the explanation of a requeue, or "" for other operations.
 func requeueMeans(a *v1.Action) string {
 	if a.Spec.Do != v1.OperationRequeueJob {
 		return ""
@@ -120,7 +117,6 @@ func requeueMeans(a *v1.Action) string {
 	return " All of its tasks are stopped, and run again when the scheduler has placed them. This doesn't count against jobRetryCount."
 }
 
-// result returns the notice about the end of an operation on a machine.
 func (c *Config) result(a *v1.Action) Notice {
 	ended := fmt.Sprintf("%s of %s %s", a.Spec.Do.Verb(), line(a.Spec.Target()), a.Status.Phase.Ended())
 	return Notice{Subject: c.subject("%s", ended), Text: paragraphs("The "+ended+".", "Result: "+line(a.Status.Message),
@@ -129,7 +125,7 @@ func (c *Config) result(a *v1.Action) Notice {
 
 func (j *Job) title() string { return line(j.User + "/" + j.Name) }
 
-// Explanations why a person receives a message.
+// Sentences that explain why a person receives a message.
 const (
 	byJobFile = "You get this message because the job file selects it (extras.jobStatusChangeNotification).\n"
 	byProfile = "You get this message because of your choices. See them with: paictl notify show\n"
@@ -188,7 +184,7 @@ func (c *Config) running(j *Job) Notice {
 	return Notice{Subject: c.subject("job %s has started", j.title()), Text: paragraphs(fmt.Sprintf("The job %s has started at %s.", j.title(), at(j.Started)))}
 }
 
-// message returns the message for a Batch: its only notice, or a digest that lists the subjects of its notices.
+// message returns the message for a Batch. A message with several notices is a digest that lists their subjects.
 func (c *Config) message(b *Batch) *Message {
 	m := &Message{ID: b.Notices[0].key()}
 	if len(b.Notices) == 1 {
@@ -216,7 +212,6 @@ func (c *Config) message(b *Batch) *Message {
 	return m
 }
 
-// bounded shortens a text to mostText.
 func bounded(text string) string {
 	if len(text) <= mostText {
 		return text

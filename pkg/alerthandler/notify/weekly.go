@@ -6,14 +6,13 @@ import "time"
 type Weekly struct {
 	// At is the earliest time at which the report is sent.
 	At time.Time
-	// For holds the people who have chosen the report. Whole returns the figures of all people, and Of returns the figures of one person.
+	// For holds the people who have chosen the report. Whole returns the figures of all people. Of returns the figures of one person.
 	For   []Person
 	Whole func() string
 	Of    func(name string) string
 }
 
-// WeeklyAt returns the time at which the latest weekly report became due: Monday at 08:00 UTC. The report is about the seven days before that
-// Monday.
+// WeeklyAt returns the time at which the latest weekly report became due: Monday at 08:00 UTC. The report covers the seven days before that Monday.
 func WeeklyAt(now time.Time) time.Time {
 	const hour = 8
 	now = now.UTC()
@@ -25,7 +24,7 @@ func WeeklyAt(now time.Time) time.Time {
 	return at
 }
 
-// weekly returns the notices with the weekly report. Administrators get the figures of all people, other people their own figures.
+// weekly returns the notices with the weekly report. Administrators get the figures of all people. Other people get their own figures.
 func (c *Config) weekly(w *Weekly) (out []Notice) {
 	if w == nil {
 		return nil

@@ -24,8 +24,7 @@ type Alert struct {
 // Firing reports whether the alert hasn't ended.
 func (a *Alert) Firing() bool { return a.Status != "resolved" }
 
-// label returns the value of the first of the named labels that the alert has. Several names are needed because rules of OpenPAI use other names
-// than rules of paictl.
+// label returns the value of the first label that the alert has. The rules of OpenPAI and of paictl use different label names.
 func (a *Alert) label(names ...string) string {
 	for _, name := range names {
 		if v := a.Labels[name]; v != "" {
@@ -35,7 +34,7 @@ func (a *Alert) label(names ...string) string {
 	return ""
 }
 
-// Target is the target that the labels of an alert name. The target may not exist.
+// Target is the target in the labels of an alert. The target may not exist.
 type Target struct {
 	// User and Job identify a job.
 	User, Job string
@@ -62,14 +61,14 @@ func (a *Alert) Reason() string {
 	return OneLine("the alert "+a.Labels["alertname"]+" fires", mostReason)
 }
 
-// The custom resource definition of Action has the same limits.
+// The custom resource definition of Action contains the same limits.
 const (
 	mostReason = 500
 	mostGPU    = 1023
 )
 
-// OneLine returns a text on one line. The argument most limits its length in bytes. OneLine replaces control characters, including those that
-// change the direction of text.
+// OneLine returns a text on one line of at most the given number of bytes. It replaces control characters, including characters that change the
+// direction of text.
 func OneLine(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == unicode.ReplacementChar {
@@ -105,7 +104,7 @@ type Subject struct {
 	Tags                          []string
 }
 
-// Exempts returns the reason why the policy leaves a target alone, or "" if the policy acts on the target.
+// Exempts returns the reason why a policy exempts a target, or "".
 func (p *Policy) Exempts(s *Subject) string {
 	switch e := &p.Exempt; {
 	case s.User != "" && slices.Contains(e.Users, s.User):
@@ -123,10 +122,10 @@ func (p *Policy) Exempts(s *Subject) string {
 	return ""
 }
 
-// Does reports whether one of the policy's steps is the given operation.
+// Does reports whether the policy has a step with the given operation.
 func (p *Policy) Does(do v1.Operation) bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Do == do })
 }
 
-// ForJobs reports whether the policy acts on jobs. Otherwise it acts on machines.
+// ForJobs reports whether the policy acts on jobs rather than machines.
 func (p *Policy) ForJobs() bool { return p.Steps[0].Do.ForJobs() }

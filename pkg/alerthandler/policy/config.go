@@ -1,4 +1,4 @@
-// Package policy reads the policies of pai-alert-handler, and finds the policies that apply to an alert.
+// Package policy reads the policies of pai-alert-handler, and selects the policies for an alert.
 // In: the section alert-handler of services-configuration.yaml as JSON, alerts of Alertmanager. Out: the steps to take. The package sends no
 // requests.
 package policy
@@ -21,7 +21,7 @@ import (
 type Config struct {
 	Limits       Limits   `json:"limits"`
 	DrainTimeout Duration `json:"drainTimeout"`
-	// RestartMachines allows the operation restart-machine for policies and people.
+	// RestartMachines allows policies and people to use the operation restart-machine.
 	RestartMachines bool `json:"restartMachines"`
 	// Keep is how long finished Actions are kept.
 	Keep     Duration `json:"keep"`
@@ -34,12 +34,13 @@ type Limits struct {
 	StopsPerHourPerVirtualCluster    int `json:"stopsPerHourPerVirtualCluster"`
 	RequeuesPerHour                  int `json:"requeuesPerHour"`
 	RequeuesPerHourPerVirtualCluster int `json:"requeuesPerHourPerVirtualCluster"`
-	// RequeuesPerJob is how often policies may requeue one job within a day. After that, the job stays on its machines.
+	// RequeuesPerJob is the maximum number of requeues of one job by policies within a day. At this limit, the job stays on its machines.
 	RequeuesPerJob     int `json:"requeuesPerJob"`
 	MachinesPerHour    int `json:"machinesPerHour"`
 	MachinesOutPercent int `json:"machinesOutPercent"`
 	RestartsPerHour    int `json:"restartsPerHour"`
-	// Returns is how often policies may return a machine to service within ReturnsWithin. After that, the machine stays out of service.
+	// Returns is the maximum number of times that policies return a machine to service within ReturnsWithin. At this limit, the machine stays out of
+	// service.
 	Returns       int      `json:"returns"`
 	ReturnsWithin Duration `json:"returnsWithin"`
 }
@@ -54,29 +55,26 @@ func (l Limits) Step() step.Limits {
 // Policy is a list of steps that begins when an alert fires.
 type Policy struct {
 	Name string `json:"name"`
-	// Alerts selects alerts: each label must match its regular expression as a whole.
+	// Alerts selects alerts. Each label must match its regular expression as a whole.
 	Alerts map[string]string `json:"alerts"`
-	// Exempt holds the jobs and machines that the policy leaves alone.
-	Exempt Exempt `json:"exempt"`
+	Exempt Exempt            `json:"exempt"`
 	// Hours holds the hours in which the policy may begin its steps. Nil means all hours.
 	Hours *Hours `json:"hours,omitempty"`
 	// DryRun records the steps without carrying them out.
 	DryRun bool `json:"dryRun,omitempty"`
-	// Steps are carried out in order. Each step begins when the previous step has succeeded. If a step fails or is refused, the remaining steps are
-	// not carried out.
+	// Steps run in order. Each step begins after the previous step has succeeded. If a step fails or is refused, the remaining steps don't run.
 	Steps []Step `json:"steps"`
 
 	matchers map[string]*regexp.Regexp
 	opens    *step.Hours
 }
 
-// Exempt selects jobs and machines that a policy leaves alone.
+// Exempt selects jobs and machines that a policy doesn't act on.
 type Exempt struct {
 	VirtualClusters []string `json:"virtualClusters,omitempty"`
 	Users           []string `json:"users,omitempty"`
-	// Tags holds tags of jobs.
-	Tags     []string `json:"tags,omitempty"`
-	Machines []string `json:"machines,omitempty"`
+	Tags            []string `json:"tags,omitempty"`
+	Machines        []string `json:"machines,omitempty"`
 }
 
 // Step is one operation of a policy.
@@ -109,7 +107,7 @@ func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Durat
 // D returns the duration as a time.Duration.
 func (d Duration) D() time.Duration { return time.Duration(d) }
 
-// Problem is a mistake in the configuration at a path such as policies[2].steps[0].do.
+// Problem is an error in the configuration at a path such as policies[2].steps[0].do.
 type Problem struct {
 	Path, Message, Remedy string
 }
@@ -123,7 +121,7 @@ const (
 	mostRequeuesPerJob = 10
 )
 
-// mostGrace is the longest grace period that an Action may have.
+// mostGrace is the maximum grace period of an Action.
 const mostGrace = 7 * 24 * time.Hour
 
 // Read decodes and checks a configuration.
@@ -141,7 +139,7 @@ func Read(data []byte) (*Config, error) {
 	return c, errors.Join(errs...)
 }
 
-// Check returns the mistakes in a configuration, and compiles the expressions and hours of its policies.
+// Check returns the errors in a configuration. It also compiles the expressions and hours of the policies.
 func (c *Config) Check() (out []Problem) {
 	add := func(path, remedy, format string, args ...any) {
 		out = append(out, Problem{path, fmt.Sprintf(format, args...), remedy})
@@ -241,7 +239,7 @@ func (p *Policy) check(at string, add func(path, remedy, format string, args ...
 	}
 }
 
-// checkRestarts checks that restarts are allowed, and that the machine is drained and not returned to service before its restart.
+// checkRestarts checks that restarts are allowed. It also checks that the machine is drained, and isn't returned to service before the restart.
 func (p *Policy) checkRestarts(at string, allowed bool, add func(path, remedy, format string, args ...any)) {
 	drained, returned := false, false
 	for i, s := range p.Steps {
@@ -275,7 +273,7 @@ func join(list []v1.Operation) string {
 	return strings.Join(out, ", ")
 }
 
-// ByName returns the policy with a name, or nil.
+// ByName returns the policy with the given name, or nil.
 func (c *Config) ByName(name string) *Policy {
 	for i := range c.Policies {
 		if c.Policies[i].Name == name {

@@ -14,7 +14,7 @@ func read(alerts string) (*policy.Config, error) {
 	return policy.Read(fmt.Appendf(nil, `{"limits":{},"drainTimeout":"30m","keep":"24h","policies":[{"name":"p","alerts":%s,"steps":[{"do":"cordon"}]}]}`, alerts))
 }
 
-// A policy is rejected if it would apply to every alert, or if it would apply to more alerts than its expression seems to select.
+// A policy is rejected if it would apply to every alert, or to more alerts than its expression seems to select.
 func TestExpressionsThatMatchTooMuch(t *testing.T) {
 	for alerts, want := range map[string]string{
 		`{}`:                             "would apply to every alert",
@@ -31,7 +31,7 @@ func TestExpressionsThatMatchTooMuch(t *testing.T) {
 	require.False(t, c.Policies[0].Applies(&policy.Alert{Labels: map[string]string{"alertname": "Xid2"}}))
 }
 
-// Labels can't lead to an Action that the API server would reject again and again because its reason is empty or its GPU index is invalid.
+// The API server would reject an Action with an empty reason or an invalid GPU index again and again. Labels can't cause such an Action.
 func TestHostileLabels(t *testing.T) {
 	for _, summary := range []string{"", " \n\t", "\x00\x01", strings.Repeat("ä\x1b", 200_000)} {
 		reason := (&policy.Alert{Labels: map[string]string{"alertname": "Xid"}, Annotations: map[string]string{"summary": summary}}).Reason()

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/alerthandler/step"
 )
 
-// Hours defines the hours in which a policy may begin its steps, for example when people can react.
+// Hours defines the hours in which a policy may begin its steps, for example the hours in which people can react.
 type Hours struct {
 	// Zone is the time zone, such as Europe/Berlin.
 	Zone string `json:"zone"`
@@ -21,10 +21,9 @@ type Hours struct {
 	To   string `json:"to"`
 }
 
-// days holds the names of the days, beginning with Sunday.
 var days = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 
-// check reports mistakes, and converts the hours to the type of package step.
+// check reports errors, and converts the hours to the type of package step.
 func (h *Hours) check(at string, add func(path, remedy, format string, args ...any)) *step.Hours {
 	out := &step.Hours{}
 	var err error
@@ -58,7 +57,7 @@ func (h *Hours) check(at string, add func(path, remedy, format string, args ...a
 	return out
 }
 
-// minutes returns the minutes since midnight for a time of day. 24:00 is the end of the day.
+// minutes returns the minutes from midnight to a time of day. 24:00 is the end of the day.
 func minutes(text string) (int, error) {
 	if text == "24:00" {
 		return 24 * 60, nil

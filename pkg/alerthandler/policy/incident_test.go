@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/alerthandler/policy"
 )
 
-// A policy and the labels identify an alert. The time at which the alert began doesn't.
+// A policy and the labels identify an alert. The start time doesn't identify it.
 func TestKeys(t *testing.T) {
 	p, q := &policy.Policy{Name: "p"}, &policy.Policy{Name: "q"}
 	one := alert("a=1 b=2")

@@ -11,8 +11,8 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// A policy has begun to return a machine to service, and the API server has rejected the change because the Node had changed. The next decision is
-// based on the new state of the Node.
+// A policy has begun to return a machine to service, and the API server has rejected the change because of a conflict. The next decision uses the new
+// state of the Node.
 func TestAMachineThatChangesBeforeItIsReturned(t *testing.T) {
 	begun := func() (*v1.Action, *step.Facts) {
 		a, f := onMachine(v1.OperationUncordon), drained()
@@ -48,7 +48,7 @@ func TestAMachineThatChangesBeforeItIsReturned(t *testing.T) {
 	require.Equal(t, "node3: it stays out", n.Status.Message)
 }
 
-// A restart has begun, but its order isn't written yet, when restarts are turned off or the policy no longer wants the restart. After the order is
+// A restart has begun, but its order isn't written yet. Then restarts are disabled, or the policy no longer requires the restart. After the order is
 // written, only the result of the restart counts.
 func TestARestartThatIsNoLongerAllowedIsNotOrdered(t *testing.T) {
 	for message, change := range map[string]func(*step.Facts){
@@ -72,8 +72,7 @@ func TestARestartThatIsNoLongerAllowedIsNotOrdered(t *testing.T) {
 	}
 }
 
-// An effect that the API server rejects is repeated for ten minutes. After that, the Action fails with the rejection, because other Actions wait
-// for its end.
+// An effect that the API server rejects is repeated for ten minutes. The Action then fails, because other Actions wait for its end.
 func TestARefusedEffectEndsItsAction(t *testing.T) {
 	for _, c := range []struct {
 		a    *v1.Action

@@ -12,7 +12,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// An Action that began while the clock was ahead counts until its start time has passed, because it may actually have begun just now.
+// An Action that began while the clock was ahead counts until its start time has passed, because it may have begun just now.
 func TestLimitsCountWhatBeganWhileTheClockWasAhead(t *testing.T) {
 	ahead := metav1.NewTime(start.Add(240 * time.Hour))
 	began := onMachine(v1.OperationDrain, func(a *v1.Action) { a.Name, a.Spec.Machine = "broken-2", &v1.Machine{Name: "node9", UID: "n9"} })
@@ -23,8 +23,7 @@ func TestLimitsCountWhatBeganWhileTheClockWasAhead(t *testing.T) {
 	require.Equal(t, step.Limit{}, l.Check(onMachine(v1.OperationDrain), []*v1.Action{began}, machines, ahead.Add(time.Hour)))
 }
 
-// Some clocks change at midnight, so that a day has no hour after midnight. Hours that don't exist on a day are skipped, and no other hour replaces
-// them.
+// Some clocks change at midnight, so that the first hour of a day doesn't exist. Hours that don't exist on a day are skipped and not replaced.
 func TestHoursWhenTheClockChanges(t *testing.T) {
 	day := func(d time.Weekday) (out [7]bool) { out[d] = true; return out }
 	every := [7]bool{true, true, true, true, true, true, true}

@@ -10,7 +10,8 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// A person requests a cordon or a drain of a machine that a policy has cordoned. The person takes over the cordon, and the policy doesn't end it.
+// A person requests a cordon or a drain of a machine that a policy has cordoned. The person takes over the cordon, and the policy doesn't end the
+// cordon.
 func TestAPersonTakesACordonOver(t *testing.T) {
 	for _, do := range []v1.Operation{v1.OperationCordon, v1.OperationDrain} {
 		a, f := onMachine(do, byAdmin), facts()

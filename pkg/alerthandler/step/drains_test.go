@@ -26,7 +26,7 @@ func TestDrainsOfCordonedMachinesAreLimited(t *testing.T) {
 }
 
 // An Action for a machine is in its grace period. An Action for another alert about the same machine doesn't act earlier, unless the limit per hour
-// has a place for it.
+// allows it.
 func TestAnotherAlertForAMachineInItsGrace(t *testing.T) {
 	l := step.Limits{MachinesPerHour: 1, MachinesOut: 1}
 	on := func(name, machine string, change ...func(*v1.Action)) *v1.Action {

@@ -12,7 +12,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// An Action that an old definition has accepted, or whose status someone has edited, ends like any other Action.
+// An Action that an old definition has accepted, or whose status a person has edited, ends like any other Action.
 func TestIncompleteActions(t *testing.T) {
 	nothing := onMachine(v1.OperationCordon, func(a *v1.Action) { a.Spec.Machine = nil })
 	require.Equal(t, step.Limit{}, step.Limits{}.Check(nothing, nil, step.Machines{}, start))
@@ -35,7 +35,7 @@ func TestIncompleteActions(t *testing.T) {
 	require.Equal(t, step.EffectStopJob, step.Decide(noticed, facts(), start.Add(time.Minute)).Effect)
 }
 
-// A machine that isn't Ready returns after a while. A machine that a policy cordons doesn't, so the limits count it.
+// A machine that isn't Ready returns after a while, but a machine that a policy cordons doesn't. So the limits count the cordoned machine.
 func TestLimitsHoldForMachinesThatAreNotReady(t *testing.T) {
 	l := step.Limits{MachinesPerHour: 2, MachinesOut: 10}
 	m := step.Machines{Total: 40, Out: map[string]bool{}, Cordoned: map[string]bool{}}

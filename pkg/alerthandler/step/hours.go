@@ -5,13 +5,13 @@ import "time"
 // Hours holds the hours in which a policy may begin its steps. A nil pointer means all hours.
 type Hours struct {
 	Zone *time.Location
-	// Days is true for each day of the week that counts, beginning with Sunday.
+	// Days is true for each selected day of the week, beginning with Sunday.
 	Days [7]bool
 	// From and To are times of day in minutes since midnight.
 	From, To int
 }
 
-// Next returns t if t is within the hours. Otherwise it returns the time at which the next hours begin.
+// Next returns t if t is within the hours, otherwise the start of the next hours.
 func (h *Hours) Next(t time.Time) time.Time {
 	if h == nil || h.open(t) {
 		return t
@@ -26,15 +26,15 @@ func (h *Hours) Next(t time.Time) time.Time {
 	return t.AddDate(0, 0, days) // closed is safer than open
 }
 
-// open reports whether a time is within the hours, according to the clock and calendar of the zone.
+// open reports whether a time is within the hours, according to the clock and calendar of the time zone.
 func (h *Hours) open(t time.Time) bool {
 	local := t.In(h.Zone)
 	minute := local.Hour()*60 + local.Minute()
 	return h.Days[local.Weekday()] && minute >= h.From && minute < h.To
 }
 
-// begin returns the time at which the clock of the zone shows From on a day. If the clock is set forward past From on that day, begin returns the
-// time of that change.
+// begin returns the time at which the hours begin on a day. If the clock is set forward past From on that day, begin returns the time of that clock
+// change.
 func (h *Hours) begin(y int, m time.Month, d int) time.Time {
 	t := time.Date(y, m, d, 0, h.From, 0, 0, h.Zone)
 	wanted := time.Date(y, m, d, 0, h.From, 0, 0, time.UTC)

@@ -37,7 +37,8 @@ func TestHours(t *testing.T) {
 	require.Equal(t, now, (*step.Hours)(nil).Next(now))
 }
 
-// A grace period that would end at night is extended to the next morning. The notice names that time, and the limits count the Action at that time.
+// A grace period that would end at night is extended to the next morning. The notice contains that time, and the limits count the Action at that
+// time.
 func TestAPolicyActsInItsHours(t *testing.T) {
 	friday := time.Date(2026, 12, 4, 15, 0, 0, 0, time.UTC)
 	monday := time.Date(2026, 12, 7, 8, 0, 0, 0, time.UTC)

@@ -10,29 +10,29 @@ import (
 
 // Limits holds the limits for policies. Requests of people aren't limited.
 type Limits struct {
-	// StopsPerHour is how many jobs policies may stop within an hour. StopsPerHourAndVC is the same for the jobs of one virtual cluster.
+	// StopsPerHour is the maximum number of jobs that policies stop within an hour. StopsPerHourAndVC is the maximum for the jobs of one virtual
+	// cluster.
 	StopsPerHour, StopsPerHourAndVC int
-	// RequeuesPerHour and RequeuesPerHourAndVC are the same limits for requeues of jobs. RequeuesPerJob is how often policies may requeue one job
-	// within a day.
+	// RequeuesPerHour and RequeuesPerHourAndVC are the same limits for requeues of jobs. RequeuesPerJob is the maximum number of requeues of one job
+	// by policies within a day.
 	RequeuesPerHour, RequeuesPerHourAndVC int
 	RequeuesPerJob                        int
-	// MachinesPerHour is how many machines policies may put out of service, or drain, within an hour.
+	// MachinesPerHour is the maximum number of machines that policies cordon or drain within an hour.
 	MachinesPerHour int
-	// RestartsPerHour is how many machines policies may restart within an hour.
+	// RestartsPerHour is the maximum number of machines that policies restart within an hour.
 	RestartsPerHour int
-	// MachinesOut is the percentage of machines that may be out of service at a time, for whatever reason. At least one machine may always be.
+	// MachinesOut is the maximum percentage of machines that are out of service at a time, for any reason. One machine is always allowed.
 	MachinesOut int
-	// Returns is how often policies may return a machine to service within ReturnsWithin.
+	// Returns is the maximum number of times that policies return a machine to service within ReturnsWithin.
 	Returns       int
 	ReturnsWithin time.Duration
-	// Hours holds the hours in which the Action may begin.
-	Hours *Hours
-	// Waits reports whether an Action waits for its notice. Such an Action loses its place in the limits at the end of its grace period, because it
-	// may wait for a day. If Waits is nil, no Action waits.
+	Hours         *Hours
+	// Waits reports whether an Action waits for its notice. Such an Action no longer counts toward the limits after its grace period, because it may
+	// wait for a day. If Waits is nil, no Action waits.
 	Waits func(*v1.Action) bool
 }
 
-// Stays returns the reason why policies don't return a machine to service because they have done so too often. It returns "" if they may.
+// Stays returns the reason why policies don't return a machine to service again because of the limit, or "".
 func (l Limits) Stays(returns []time.Time, now time.Time) string {
 	n := 0
 	for _, at := range returns {
@@ -49,11 +49,9 @@ func (l Limits) Stays(returns []time.Time, now time.Time) string {
 	return fmt.Sprintf("it stays out: policies have returned it to service %s within %s, and it broke again", plural.Of(n, "time"), l.ReturnsWithin)
 }
 
-// day is the period within which the requeues of a job are counted.
 const day = 24 * time.Hour
 
-// StaysJob returns the reason why policies don't requeue a job again because they have done so too often. It returns "" if they may. requeues holds
-// the times of their requeues.
+// StaysJob returns the reason why policies don't requeue a job again because of the limit, or "". requeues holds the times of their earlier requeues.
 func (l Limits) StaysJob(requeues []time.Time, now time.Time) string {
 	n := 0
 	for _, at := range requeues {
@@ -82,7 +80,7 @@ type Machines struct {
 // window is the period of the limits per hour.
 const window = time.Hour
 
-// Check decides whether the limits allow an Action of a policy. all holds all Actions of the cluster; it may contain this Action.
+// Check decides whether the limits allow an Action of a policy. all holds all Actions of the cluster. It may contain Action a.
 func (l Limits) Check(a *v1.Action, all []*v1.Action, m Machines, now time.Time) Limit {
 	switch a.Spec.Do {
 	case v1.OperationStopJob:
@@ -115,8 +113,8 @@ func (l Limits) restarts(a *v1.Action, all []*v1.Action, now time.Time) Limit {
 	return recent.wait(fmt.Sprintf("policies may restart %s an hour", plural.Of(l.RestartsPerHour, "machine")))
 }
 
-// jobs decides whether the limits allow an operation on a job. The argument most is the number of jobs that may have the operation within an hour,
-// and mostOwn is the same for jobs of the same virtual cluster.
+// jobs decides whether the limits allow an operation on a job. most is the maximum number of operations within an hour. mostOwn is the maximum for
+// jobs of the same virtual cluster.
 func (l Limits) jobs(a *v1.Action, all []*v1.Action, now time.Time, verb string, most, mostOwn int) Limit {
 	vc := ""
 	if a.Spec.Job != nil {
@@ -168,8 +166,8 @@ func (l Limits) machines(a *v1.Action, all []*v1.Action, m Machines, now time.Ti
 			counted[other.Spec.Machine.Name] = true
 		}
 	}
-	// A machine whose Action is in its grace period counts toward the share of machines that are out of service, but counts toward the limit per
-	// hour only at the end of the grace period.
+	// A machine whose Action is in its grace period counts as out of service now. It counts toward the limit per hour only at the end of the grace
+	// period.
 	if most := max(1, m.Total*l.MachinesOut/100); !m.Cordoned[name] && !taken[name] && len(taken) >= most {
 		return Limit{Refused: fmt.Sprintf("%d of %s are out of service, and policies may raise that to %d (machinesOut: %d %%)",
 			len(taken), plural.Of(m.Total, "machine"), most, l.MachinesOut)}
@@ -180,23 +178,23 @@ func (l Limits) machines(a *v1.Action, all []*v1.Action, m Machines, now time.Ti
 	return Limit{}
 }
 
-// counts reports whether another Action uses up the limits: an Action of a policy that has had an effect or is about to have one.
+// counts reports whether another Action counts toward the limits, because a policy requested it and it had an effect or is about to have an effect.
 func (l Limits) counts(a, other *v1.Action, now time.Time) bool {
 	return other.Name != a.Name && other.Spec.By.Kind == v1.ByPolicy && !other.Spec.DryRun &&
 		(other.Begun() || other.Status.Phase == v1.PhaseNoticed && !due(a, now) && (!due(other, now) || l.Waits == nil || !l.Waits(other)))
 }
 
-// due reports whether the grace period of an Action has ended. Since its notice, the Action has had its place among the other Actions in their
-// grace periods. So only Actions that have begun count against it now, because they may have begun late.
+// due reports whether the grace period of an Action has ended. A due Action already counted toward the limits during its grace period. So only
+// Actions that have begun count against it now, because they may have begun late.
 func due(a *v1.Action, now time.Time) bool {
 	return a.Status.Phase == v1.PhaseNoticed && a.Status.ActTime != nil && !a.Status.ActTime.After(now)
 }
 
-// count counts the Actions that acted, or will act after their grace period, within an hour of the time at which a given Action would act. So an
-// Action in its grace period takes a place in the hour that its notice names, and no place in earlier hours.
+// count counts the Actions that act within an hour of a given Action, including Actions in their grace periods. An announced Action counts only for
+// the hour that its notice names.
 type count struct {
 	now, at time.Time
-	// shift is how long the hours of the policy delay the Action. The count stays the same for that time.
+	// shift is the delay of the Action by the hours of its policy. The count is constant during this delay.
 	shift time.Duration
 	n     int
 	first time.Time // the first of those
@@ -214,7 +212,7 @@ func (l Limits) newCount(a *v1.Action, now time.Time) *count {
 	return &count{now: now, at: next, shift: next.Sub(at)}
 }
 
-// add counts an Action if it acts within the hour, and reports whether it does.
+// add counts an Action that acts within the hour, and reports whether it was counted.
 func (c *count) add(a *v1.Action) bool {
 	acts := c.now
 	switch s := &a.Status; {
@@ -234,8 +232,7 @@ func (c *count) add(a *v1.Action) bool {
 	return true
 }
 
-// wait returns a Limit that lasts until the first counted Action began an hour ago. It may end earlier if Actions in their grace period are
-// canceled.
+// wait returns a Limit that lasts until one hour after the first counted Action. The wait may be shorter if other Actions are canceled.
 func (c *count) wait(limit string) Limit {
 	after := time.Minute
 	if !c.first.IsZero() {

@@ -12,7 +12,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// round decides once about each Action, as the handler does, and returns how many Actions began.
+// round decides once about each Action, like the handler, and returns the number of Actions that began.
 func round(l step.Limits, all []*v1.Action, m step.Machines, now time.Time) (began int) {
 	for i, a := range all {
 		f := facts()
@@ -27,8 +27,8 @@ func round(l step.Limits, all []*v1.Action, m step.Machines, now time.Time) (beg
 	return began
 }
 
-// The grace periods of many Actions end while no handler is running. When a handler runs again, the limits per hour hold, and all Actions act in
-// the end.
+// The grace periods of many Actions end while no handler is running. When a handler runs again, the limits per hour apply, and all Actions act
+// eventually.
 func TestTheLimitsHoldAfterAnOutage(t *testing.T) {
 	for _, do := range []v1.Operation{v1.OperationStopJob, v1.OperationCordon} {
 		t.Run(string(do), func(t *testing.T) {
@@ -67,8 +67,8 @@ func TestTheLimitsHoldAfterAnOutage(t *testing.T) {
 	}
 }
 
-// Machines fail while an Action on another machine is in its grace period. At the end of the grace period, policies may put no more machines out of
-// service.
+// Machines fail while an Action on another machine is in its grace period. At the end of the grace period, policies may not put another machine out
+// of service.
 func TestTheShareOfMachinesHoldsAtTheEndOfAGrace(t *testing.T) {
 	l := step.Limits{MachinesPerHour: 4, MachinesOut: 10}
 	m := step.Machines{Total: 40, Out: map[string]bool{}}

@@ -7,8 +7,8 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// requeued reports whether a job needs or gets no further attempt through this Action, and returns the reason. It first considers the request of
-// this Action, because the job may have finished or begun further attempts since.
+// requeued reports whether a job doesn't need or won't get another attempt through this Action, and returns the reason. It first checks the request
+// of this Action, because the job may have finished or begun other attempts since.
 func (d *decision) requeued() (string, bool) {
 	j, name := d.f.Job, d.a.Spec.Target()
 	policy := d.a.Spec.By.Kind == v1.ByPolicy
@@ -41,8 +41,8 @@ func (d *decision) requeued() (string, bool) {
 	return "", false
 }
 
-// joins returns the next step of a policy's Action if another Action already stops or requeues the job, or has announced to do so. One notice and
-// one place in the limits cover all alerts about a job. If a person cancels the announced Action, all waiting Actions are canceled.
+// joins returns the next step of a policy's Action if another Action stops or requeues the job, or has announced such an operation. All alerts about
+// a job share one notice, and count once toward the limits. If a person cancels the announced Action, all waiting Actions are canceled.
 func (d *decision) joins() (Next, bool) {
 	spec := &d.a.Spec
 	if !spec.Do.ForJobs() || spec.By.Kind != v1.ByPolicy || spec.DryRun {

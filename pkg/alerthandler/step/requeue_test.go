@@ -17,8 +17,7 @@ func requeue(change ...func(*v1.Action)) *v1.Action {
 	}}, change...)...)
 }
 
-// A job is requeued unless it is finished, another Action has requeued it or it has begun another attempt since the alert, or policies have
-// requeued it too often.
+// A finished job isn't requeued. A job also isn't requeued if its attempt began after the alert, or if policies have requeued it too often.
 func TestTheFirstStepOfARequeue(t *testing.T) {
 	with := func(change func(*step.Facts)) *step.Facts {
 		f := facts()
@@ -77,7 +76,7 @@ func announced(after time.Duration) *step.Announced {
 	return &step.Announced{Action: "broken-2", At: start.Add(after)}
 }
 
-// After the beginning, and after a crash, the request is made only once. It isn't made if another job has the name now.
+// After the beginning, and after a crash, the request is made only once. It isn't made if another job now has the name.
 func TestARequeueThatHasBegun(t *testing.T) {
 	a, f := requeue(), facts()
 	a.Status = step.Decide(a, f, start).Status
@@ -100,7 +99,7 @@ func TestARequeueThatHasBegun(t *testing.T) {
 	}
 }
 
-// Stops don't count as requeues, nor requeues as stops.
+// Stops and requeues have separate limits.
 func TestTheLimitsOfRequeues(t *testing.T) {
 	l := step.Limits{RequeuesPerHour: 2, RequeuesPerHourAndVC: 1, StopsPerHour: 9, StopsPerHourAndVC: 9}
 	other := func(name, vc string, change ...func(*v1.Action)) *v1.Action {

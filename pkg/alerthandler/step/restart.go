@@ -10,10 +10,10 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// restartTimeout limits the restart of a machine. It is longer than a machine with much memory takes to restart, and its agent to check its GPUs.
+// restartTimeout limits the restart of a machine. It includes a slow start with much memory, and the agent's check of the GPUs.
 const restartTimeout = 30 * time.Minute
 
-// Never returns the reason why no Action may ever restart a machine, or "".
+// Never returns the reason why a machine may never be restarted, or "".
 func (m *Machine) Never(name string) string {
 	switch {
 	case m.ControlPlane:
@@ -24,7 +24,7 @@ func (m *Machine) Never(name string) string {
 	return ""
 }
 
-// unfit returns the reason why a machine can't be restarted now, or "". In the dry run of a policy, the machine needn't be drained.
+// unfit returns the reason why a machine can't be restarted now, or "". A dry run of a policy doesn't require a drained machine.
 func (d *decision) unfit() string {
 	if d.a.Spec.Do != v1.OperationRestartMachine {
 		return ""
@@ -54,8 +54,8 @@ func (d *decision) unfit() string {
 	return ""
 }
 
-// restarted reports whether a policy no longer needs the restart. This is so if another Action, for example the one for another GPU of the machine,
-// has restarted the machine, and the agent reports no fault. For the reset of a GPU, only faults of that GPU count.
+// restarted reports whether a policy no longer needs the restart. Another Action, for example for another GPU, may have restarted the machine, and
+// the agent reports no fault since. For the reset of a GPU, only faults of that GPU count.
 func (d *decision) restarted() bool {
 	sick := d.f.Machine.Sick
 	if d.a.Spec.Do == v1.OperationResetGPU && !strings.Contains(sick, fmt.Sprintf("GPU %d: ", *d.a.Spec.Machine.GPU)) {
@@ -64,7 +64,7 @@ func (d *decision) restarted() bool {
 	return d.a.Spec.By.Kind == v1.ByPolicy && d.f.Restarted != "" && sick == ""
 }
 
-// undrained returns the reason why the machine isn't drained, or "" if it is drained.
+// undrained returns the reason why the machine isn't drained, or "".
 func (d *decision) undrained() string {
 	m, name := d.f.Machine, d.a.Spec.Machine.Name
 	switch {
@@ -80,8 +80,8 @@ func (d *decision) undrained() string {
 	return ""
 }
 
-// restart decides about a machine whose restart has begun. The status contains the boot ID from before the order. If the machine has a different
-// boot ID now, it has restarted, and isn't restarted again.
+// restart decides about a machine whose restart has begun. The status contains the boot ID from before the order. A different boot ID on the Node
+// means that the machine has restarted, and it isn't restarted again.
 func (d *decision) restart() Next {
 	m, name := d.f.Machine, d.a.Spec.Machine.Name
 	d.status.Boot = cmp.Or(d.status.Boot, m.Boot)
@@ -106,7 +106,7 @@ func (d *decision) restart() Next {
 	return d.effect(EffectRestart, "the agent is to restart "+name)
 }
 
-// overdue returns the reason why a restart isn't complete although its time has passed, and the remedy.
+// overdue returns the reason why a restart wasn't complete in time, and the remedy.
 func (d *decision) overdue(restarted bool) string {
 	m := d.f.Machine
 	switch {

@@ -13,7 +13,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// drained returns the facts about a machine after a drain, whose restart is allowed.
+// drained returns the facts about a drained machine whose restart is allowed.
 func drained(change ...func(*step.Facts)) *step.Facts {
 	f := facts()
 	f.Restarts = true
@@ -25,7 +25,7 @@ func drained(change ...func(*step.Facts)) *step.Facts {
 	return f
 }
 
-// takenOut changes the facts as if a person had cordoned the machine, or had taken over the cordon of a policy.
+// takenOut changes the facts as after a cordon by a person.
 func takenOut(f *step.Facts) {
 	f.Machine.Mark = &v1.Mark{Action: "drain-x", By: v1.Requester{Kind: v1.ByPerson, Name: "root1"}, Reason: "a fan is loud"}
 }
@@ -136,8 +136,8 @@ func TestARestartThatFailsSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// If a person takes over the machine before the order is given, the machine isn't restarted. If the person takes it over after the order, the
-// result of the Action is the result of the restart.
+// If a person cordons the machine before the order, the machine isn't restarted. If a person cordons it after the order, the result of the Action is
+// the result of the restart.
 func TestAPersonTakesAMachineOverBeforeItsRestart(t *testing.T) {
 	a, f := onMachine(v1.OperationRestartMachine), drained()
 	a.Status = step.Decide(a, f, start).Status
@@ -177,7 +177,7 @@ func TestTheLimitOfRestarts(t *testing.T) {
 	require.Equal(t, step.Limit{}, l.Check(onMachine(v1.OperationDrain), all, m, start), "it is one of restarts")
 }
 
-// Although events are lost and programs are killed at any time, an Action restarts a machine at most once, and it succeeds only after a restart.
+// An Action restarts a machine at most once, although events are lost and programs are killed at any time. It succeeds only after a restart.
 func TestAnActionRestartsAMachineOnceAtMost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, f := onMachine(v1.OperationRestartMachine), drained()

@@ -12,10 +12,9 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// Effect is a change of the target. Each effect can be repeated. After a crash, the handler decides on the same effect again.
+// Effect is a change of the target. Each effect can be repeated, because the handler chooses the same effect again after a crash.
 type Effect string
 
-// The effects.
 const (
 	EffectNone     Effect = ""
 	EffectStopJob  Effect = "stop-job"
@@ -25,7 +24,7 @@ const (
 	EffectEvict    Effect = "evict"
 	EffectReset    Effect = "reset-gpu"
 	EffectRestart  Effect = "restart-machine"
-	// EffectStay marks a machine that policies no longer return to service.
+	// EffectStay marks a machine that policies don't return to service.
 	EffectStay Effect = "stay"
 )
 
@@ -34,18 +33,18 @@ type Next struct {
 	// Status is written before the effect.
 	Status v1.ActionStatus
 	Effect Effect
-	// After is how long to wait before deciding again even if nothing changes. 0 means that no further decision is needed.
+	// After is the maximum time until the next decision. 0 means that no further decision is needed.
 	After time.Duration
 }
 
 const (
 	// again is the interval between two checks of a running operation.
 	again = 5 * time.Second
-	// resetTimeout limits the reset of a GPU. It is longer than an agent takes to see, carry out and answer the request.
+	// resetTimeout limits the reset of a GPU. It includes the time until the agent reads, carries out and answers the request.
 	resetTimeout = 20 * time.Minute
 	// refusedTimeout is how long the handler repeats an effect that the API server rejects.
 	refusedTimeout = 10 * time.Minute
-	// mostResults limits how many results a status contains.
+	// mostResults limits the number of results in a status.
 	mostResults = 100
 )
 
@@ -145,11 +144,11 @@ var doing = map[v1.Operation]string{
 	v1.OperationRestartMachine: "restarts", v1.OperationRequeueJob: "requeues", v1.OperationResetGPU: "resets", v1.OperationStopJob: "stops",
 }
 
-// passed reports whether a time has passed. It returns false while the clock can't be trusted.
+// passed reports whether a time has passed. It returns false after a jump of the clock.
 func (d *decision) passed(t time.Time) bool { return !d.f.Jumped && !t.After(d.now.Time) }
 
-// again reports whether the grace period began again because the notice was sent late. The notice names a time, so the Action must not expire
-// before that time.
+// again reports whether the grace period began again because the notice was late. The notice contains a time, so the Action must not expire before
+// that time.
 func (d *decision) again() bool {
 	n := d.f.Notice
 	if n == nil || d.status.Phase != v1.PhaseNoticed || n.Sent.IsZero() || !n.Sent.Before(d.a.Spec.NotAfter.Time) {
@@ -158,7 +157,7 @@ func (d *decision) again() bool {
 	return d.now.Time.Before(d.acts(n.Sent).Add(settles))
 }
 
-// settles is how much later than its expiry such an Action may still act.
+// settles is the time after its expiry within which an Action with a late notice may still act.
 const settles = 45 * time.Minute
 
 // acts returns the time at which the Action acts if its notice was sent at the time sent.
@@ -172,8 +171,8 @@ func (d *decision) acts(sent time.Time) time.Time {
 	return acts
 }
 
-// unnoticed returns the reason why a policy doesn't stop a job yet after the grace period: the owner didn't get the notice, or got it too late to
-// react. after is the time until the next check.
+// unnoticed returns the reason why a policy doesn't stop a job after the grace period, or "". The owner may not have received the notice, or not
+// early enough. after is the time until the next check.
 func (d *decision) unnoticed() (why string, after time.Duration) {
 	n := d.f.Notice
 	if n == nil || d.a.Spec.Do != v1.OperationStopJob || d.a.Spec.By.Kind != v1.ByPolicy {
@@ -200,9 +199,8 @@ func limited(a *v1.Action, f *Facts) bool {
 	return a.Spec.By.Kind == v1.ByPolicy && a.Status.Phase != v1.PhaseNoticed && (f.Limit.Refused != "" || f.Limit.Wait != "")
 }
 
-// NeedsPods reports whether the next step depends on the pods of the machine, because reading them costs a request. A drain that waits doesn't need
-// the pods, although every machine of the cluster may have such a drain. A restart needs them, because it is refused at once if the machine has
-// pods.
+// NeedsPods reports whether the next step depends on the pods of the machine. Reading pods costs a request, and every machine of the cluster may have
+// a waiting drain. So a waiting drain doesn't need the pods. A restart needs the pods, because it is refused at once if the machine has any.
 func NeedsPods(a *v1.Action, f *Facts) bool {
 	switch {
 	case a.Spec.Do == v1.OperationRestartMachine:
@@ -232,8 +230,8 @@ func (d *decision) unready() string {
 	return ""
 }
 
-// held returns the next step of a policy's Action that must not return a machine to service, at least not yet, or must not requeue a job again. The
-// Action waits in the phase waits, or ends in the phase ends.
+// held returns the next step of a policy's Action that must not return a machine to service yet, or must not requeue a job again. The Action waits in
+// the phase waits, or ends in the phase ends.
 func (d *decision) held(waits, ends v1.Phase) (Next, bool) {
 	if stays := d.stays(); stays != "" {
 		if d.a.Spec.DryRun || d.a.Spec.Do == v1.OperationRequeueJob || d.f.Machine.Mark != nil && d.f.Machine.Mark.Stays {
@@ -249,8 +247,8 @@ func (d *decision) held(waits, ends v1.Phase) (Next, bool) {
 	return Next{}, false
 }
 
-// stays returns the reason why a policy doesn't return a machine to service, or doesn't requeue a job again, or "". After a machine is marked with
-// the reason, only a person returns it to service.
+// stays returns the reason why a policy doesn't return a machine to service or requeue a job again, or "". After a machine is marked with this
+// reason, only a person returns the machine to service.
 func (d *decision) stays() string {
 	switch {
 	case d.a.Spec.By.Kind != v1.ByPolicy:
@@ -266,7 +264,7 @@ func (d *decision) stays() string {
 	return d.f.Stays
 }
 
-// expired returns the message of a request that could not begin in time, with the reason why it waited.
+// expired returns the message of an Action that couldn't begin in time, with the reason of the delay.
 func (d *decision) expired() string {
 	text := "it wasn't begun until " + d.a.Spec.NotAfter.UTC().Format(time.RFC3339) + ", when it expired"
 	if d.a.Spec.NotAfter.After(d.now.Time) {
@@ -278,8 +276,8 @@ func (d *decision) expired() string {
 	return text
 }
 
-// invalid returns the reason why a request has no valid target, or "". The API server also checks the form of requests, but an old definition may
-// not.
+// invalid returns the reason why a request has no valid target, or "". The API server also validates requests, but an older custom resource
+// definition may be installed.
 func (d *decision) invalid() string {
 	spec := &d.a.Spec
 	switch spec.Do {
@@ -309,7 +307,7 @@ func (d *decision) invalid() string {
 	return ""
 }
 
-// reached reports whether the target is already in the requested state, and returns a message about it.
+// reached reports whether the target is already in the requested state, and returns a message about this state.
 func (d *decision) reached() (string, bool) {
 	name := d.a.Spec.Target()
 	switch d.a.Spec.Do {
@@ -395,8 +393,8 @@ func (d *decision) act() Next {
 	return d.effect(effects[d.a.Spec.Do], "it is to "+d.plan())
 }
 
-// bounded ends an Action if the API server has rejected its effect for refusedTimeout, because other Actions wait for its end. Evictions have the
-// time limit of the drain.
+// bounded ends an Action if the API server has rejected its effect for refusedTimeout, because other Actions wait for its end. Evictions end with the
+// timeout of the drain.
 func (d *decision) bounded(next Next) Next {
 	if d.f.Refused == "" || next.Effect == EffectNone || next.Effect == EffectEvict || !d.passed(d.f.RefusedSince.Add(refusedTimeout)) {
 		return next
@@ -438,7 +436,7 @@ func (d *decision) drain() Next {
 	return d.effect(EffectEvict, fmt.Sprintf("%s of %s have to move", plural.Of(len(left), "pod"), name))
 }
 
-// results records which pods a drain moves. A pod that no longer exists on the machine has moved.
+// results records the pods that a drain moves. A pod that no longer exists on the machine counts as moved.
 func (d *decision) results(pods []Pod) {
 	at := map[string]int{}
 	for i := range d.status.Results {
@@ -487,14 +485,14 @@ func (d *decision) end(p v1.Phase, message string) Next {
 
 func (d *decision) wait(p v1.Phase, message string, after time.Duration) Next {
 	d.status.Phase, d.status.Message = p, message
-	// Decide again at the expiry of the request at the latest.
+	// Decide again when the request expires, or earlier.
 	if left := d.a.Spec.NotAfter.Sub(d.now.Time); left > 0 && left < after {
 		after = left
 	}
 	return Next{Status: d.status, After: max(after, time.Second)}
 }
 
-// pause lets an Action wait before its operation begins. An announced Action stays in the phase Noticed, and keeps its place in the limits.
+// pause makes an Action wait before its operation begins. An announced Action stays in the phase Noticed, and still counts toward the limits.
 func (d *decision) pause(message string, after time.Duration) Next {
 	phase := v1.PhasePending
 	if d.status.Phase == v1.PhaseNoticed {

@@ -54,7 +54,7 @@ func facts() *step.Facts {
 	return &step.Facts{Job: &step.Job{UID: "u1"}, Machine: &step.Machine{UID: "n3", Ready: true, Agent: true}, DrainTimeout: 30 * time.Minute}
 }
 
-// The first decision about a request ends it, begins it, or lets it wait.
+// The first decision about a request ends, begins or delays the request.
 func TestTheFirstStep(t *testing.T) {
 	with := func(change func(*step.Facts)) *step.Facts {
 		f := facts()
@@ -112,7 +112,7 @@ func TestTheFirstStep(t *testing.T) {
 	}
 }
 
-// A drain evicts pods until no pods are left, and its message names the pods that can't be moved.
+// A drain evicts pods until none are left. Its message lists the pods that can't be moved.
 func TestADrain(t *testing.T) {
 	a := onMachine(v1.OperationDrain)
 	f := facts()
@@ -206,7 +206,7 @@ func TestAJobWhoseOwnerHasNoNoticeIsNotStopped(t *testing.T) {
 	require.Equal(t, v1.PhaseActing, step.Decide(person, f, over).Status.Phase)
 }
 
-// A stop that waits for its notice has no place in the limits after its grace period, so that stops of other jobs don't wait for the mail to its
+// A stop that waits for its notice doesn't count toward the limits after its grace period. So stops of other jobs don't wait for the mail to its
 // owner.
 func TestAStopThatWaitsForItsNoticeTakesNoPlace(t *testing.T) {
 	at, act := metav1.NewTime(start), metav1.NewTime(start.Add(30*time.Minute))
@@ -221,7 +221,7 @@ func TestAStopThatWaitsForItsNoticeTakesNoPlace(t *testing.T) {
 	require.NotEmpty(t, l.Check(other, []*v1.Action{waits}, step.Machines{}, start.Add(time.Hour)).Wait, "it is late")
 }
 
-// While the clock can't be trusted, no Action begins, expires, or fails because its time has passed.
+// After a jump of the clock, no Action begins, expires, or fails because of the time.
 func TestNoTimePassesWhileTheClockJumps(t *testing.T) {
 	late := start.Add(48 * time.Hour)
 	jumped := func(f *step.Facts) *step.Facts { f.Jumped = true; return f }
@@ -243,7 +243,7 @@ func TestNoTimePassesWhileTheClockJumps(t *testing.T) {
 	require.Equal(t, v1.PhaseCanceled, step.Decide(a, jumped(facts()), late).Status.Phase)
 }
 
-// A notice that is sent late names a time after the expiry of the Action, and the job is stopped at that time.
+// A late notice contains a time after the expiry of the Action, and the job is stopped at that time.
 func TestTheGraceThatBeginsAgainOutlastsTheExpiry(t *testing.T) {
 	a, f := stop(grace(time.Hour)), facts()
 	a.Spec.NotAfter = metav1.NewTime(start.Add(90 * time.Minute))
@@ -258,8 +258,8 @@ func TestTheGraceThatBeginsAgainOutlastsTheExpiry(t *testing.T) {
 	require.Equal(t, v1.PhaseExpired, step.Decide(a, f, start.Add(90*time.Minute)).Status.Phase)
 }
 
-// A policy returns a machine to service only when its agent reports no fault, because another of its GPUs may be broken, too. A person may return
-// it at once.
+// A policy returns a machine to service only when its agent reports no fault, because another GPU may be broken, too. A person may return the machine
+// at once.
 func TestAMachineWithABrokenGPUStaysCordoned(t *testing.T) {
 	a, f := onMachine(v1.OperationUncordon), facts()
 	f.Machine.Unschedulable, f.Machine.Mark, f.Machine.Sick = true, &v1.Mark{Action: "broken-1", By: v1.Requester{Kind: v1.ByPolicy}}, "GPU 3: XID 79"
@@ -275,8 +275,8 @@ func TestAMachineWithABrokenGPUStaysCordoned(t *testing.T) {
 	require.Equal(t, step.EffectUncordon, step.Decide(a, f, start.Add(time.Minute)).Effect)
 }
 
-// A machine that policies have returned to service three times within a week stays out of service, and its mark says so. Only a person can return
-// it.
+// A machine that policies have returned to service three times within a week stays out of service, and its mark contains the reason. Only a person
+// can return the machine.
 func TestAMachineThatBreaksAgainStaysOut(t *testing.T) {
 	l := step.Limits{Returns: 3, ReturnsWithin: 168 * time.Hour}
 	ago := func(hours ...int) (out []time.Time) {
@@ -324,8 +324,8 @@ func TestAReset(t *testing.T) {
 	require.Equal(t, v1.PhaseSucceeded, step.Decide(a, f, start.Add(time.Minute)).Status.Phase)
 }
 
-// With any facts, and after a crash at any point, each request ends. A request has no effect after its end, before the end of its grace period, or
-// in a dry run.
+// Each request ends, with any facts and after a crash at any point. A request has no effect after its end, before the end of its grace period, or in
+// a dry run.
 func TestAnyRequestEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		do := rapid.SampledFrom(v1.Operations()).Draw(t, "do")

@@ -6,17 +6,16 @@ import (
 	"time"
 )
 
-// mostAlso limits how many further Actions a mark contains.
+// mostAlso limits the number of additional Actions in a mark.
 const mostAlso = 64
 
-// Holds reports whether the machine is cordoned for the alert of a policy's Action. The mark may contain that Action, another step, or an earlier
-// incident of the same alert.
+// Holds reports whether the machine is cordoned for the alert of a policy's Action. The mark may contain another step or an earlier incident of the
+// same alert.
 func (m *Mark) Holds(action string) bool {
 	return alertOf(m.Action) == alertOf(action) || slices.ContainsFunc(m.Also, func(o Mark) bool { return alertOf(o.Action) == alertOf(action) })
 }
 
-// Since returns the time at which the machine was cordoned for the first of its alerts. It is truncated to seconds, like the times in the status of
-// Actions.
+// Since returns the time of the cordon for the first alert. It is truncated to seconds, like the times in the status of Actions.
 func (m *Mark) Since() time.Time {
 	since := m.At
 	for _, o := range m.Also {
@@ -27,7 +26,7 @@ func (m *Mark) Since() time.Time {
 	return since.Truncate(time.Second)
 }
 
-// Full reports whether no further Action can be added to the mark.
+// Full reports whether the mark has reached its maximum number of Actions.
 func (m *Mark) Full() bool { return len(m.Also) >= mostAlso }
 
 // With returns the mark with another Action added.
@@ -37,8 +36,8 @@ func (m *Mark) With(other Mark) Mark {
 	return out
 }
 
-// Staying returns the mark of a machine that policies no longer return to service, with the reason. The mark still contains all Actions for which
-// the machine is cordoned.
+// Staying returns the mark of a machine that policies don't return to service, with the reason. The mark still contains all Actions for which the
+// machine is cordoned.
 func (m *Mark) Staying(reason string) Mark {
 	out := *m
 	out.Reason, out.Stays = reason, true

@@ -18,13 +18,13 @@ type Mark struct {
 	By     Requester `json:"by"`
 	Reason string    `json:"reason"`
 	At     time.Time `json:"at"`
-	// Tainted is the time at which the Node got the taint of the cordon. It is zero until the taint is known. If the Node's taint has a different
-	// time, the Node was uncordoned and cordoned again.
+	// Tainted is the time of the taint that belongs to this cordon. It is zero until the taint exists. If the taint of the Node has a different time,
+	// the Node was uncordoned and cordoned again.
 	Tainted time.Time `json:"tainted,omitzero"`
-	// Stays reports that policies no longer return the machine to service, because they have done so too often. Reason explains this.
+	// Stays reports whether policies no longer return the machine to service, because they have done so too often. Reason explains the decision.
 	Stays bool `json:"stays,omitempty"`
-	// Also holds further Actions of policies for whose alerts the machine is cordoned. The machine is returned to service when none of the alerts
-	// needs the cordon.
+	// Also holds additional Actions of policies for whose alerts the machine is cordoned. The machine returns to service when no alert needs the
+	// cordon.
 	Also []Mark `json:"also,omitempty"`
 }
 
@@ -32,7 +32,6 @@ type Mark struct {
 // person returns the Node to service.
 const ReturnsAnnotation = "paictl.openpai.org/returned"
 
-// mostReturns limits how many times the annotation holds.
 const mostReturns = 20
 
 // ReadReturns returns the times at which policies returned a Node to service. It returns nil if the annotation is missing or invalid.
@@ -63,7 +62,7 @@ func ReadMark(annotations map[string]string) *Mark {
 	return m
 }
 
-// Cordoned returns a text about who cordoned a machine and why, such as "cordoned by root: a fan is loud". Either argument may be "".
+// Cordoned returns a text such as "cordoned by root: a fan is loud". Either argument may be "".
 func Cordoned(by, reason string) string {
 	switch {
 	case by == "" && reason == "":

@@ -1,6 +1,6 @@
 package v1
 
-// The name and the key of the ConfigMap in which the service alert-handler publishes an Offer, which contains no secrets. If the service isn't
+// The name and the key of the ConfigMap in which the service alert-handler publishes an Offer. The Offer contains no secrets. If the service isn't
 // started, the ConfigMap is missing.
 const (
 	OfferName = "pai-notifications"
@@ -13,7 +13,7 @@ const (
 	RecordKey  = "record.json"
 )
 
-// Offer describes the notices that the alert handler sends.
+// Offer describes the notices that the alert handler can send.
 type Offer struct {
 	// Mail reports whether a mail server is configured.
 	Mail bool `json:"mail"`

@@ -13,17 +13,17 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// Limit bounds how many Things of a kind may exist at a time: All in total, and Each with the same value of Key.
+// Limit limits the number of Things of a kind. All is the maximum in total. Each is the maximum with the same value of Key.
 type Limit struct {
 	All  int
 	Key  string
 	Each int
-	// Drop reports whether a Thing with these values may be removed if there are too many Things in total. In that case, the oldest Thing of the
-	// most frequent value is removed, so that a few users who begin many sign-ins don't block all others. If Drop is nil, no Thing may be removed.
+	// Drop reports whether a Thing with these values may be removed when too many Things exist. The oldest Thing with the most frequent value is
+	// removed. So a few users who begin many sign-ins don't block all others. If Drop is nil, no Thing is removed.
 	Drop func(values map[string]string) bool
 }
 
-// Put stores a new Thing. It returns ErrMany if too many Things of the same kind exist that haven't expired.
+// Put stores a new Thing. It returns ErrMany if too many unexpired Things of the same kind exist.
 func (s *Store) Put(ctx context.Context, t *Thing, l Limit) error {
 	list, err := s.core.CoreV1().Secrets(v1.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector(t.Kind)})
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Store) Put(ctx context.Context, t *Thing, l Limit) error {
 	return s.fits(ctx, made, t.Kind, l)
 }
 
-// fits deletes a Secret that was just created if the Secret exceeds the limit. This happens if several calls have passed room at the same time.
+// fits deletes a new Secret if it exceeds the limit, because several concurrent calls may have passed room.
 func (s *Store) fits(ctx context.Context, made *corev1.Secret, kind Kind, l Limit) error {
 	list, err := s.core.CoreV1().Secrets(v1.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector(kind)})
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *Store) fits(ctx context.Context, made *corev1.Secret, kind Kind, l Limi
 	return ErrMany
 }
 
-// room returns ErrMany if a new Thing would exceed the limit. It may remove an old Thing to make room.
+// room returns ErrMany if a new Thing would exceed the limit. It may remove an old Thing first.
 func (s *Store) room(ctx context.Context, there []corev1.Secret, t *Thing, l Limit) error {
 	all, of := 0, map[string][]*corev1.Secret{}
 	for i := range there {
@@ -93,7 +93,7 @@ func (s *Store) room(ctx context.Context, there []corev1.Secret, t *Thing, l Lim
 	if oldest == nil {
 		return ErrMany
 	}
-	// The Secret isn't deleted if it has changed since it was read, because a change means that the Thing is in use.
+	// A Secret that has changed since it was read isn't deleted, because the Thing is in use.
 	err := s.core.CoreV1().Secrets(v1.Namespace).Delete(ctx, oldest.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &oldest.UID, ResourceVersion: &oldest.ResourceVersion}})
 	switch {
 	case apierrors.IsConflict(err):
@@ -104,8 +104,8 @@ func (s *Store) room(ctx context.Context, there []corev1.Secret, t *Thing, l Lim
 	return away("delete a code", err)
 }
 
-// oldest returns the Secret to remove first: the one with the earliest expiry among those with the most frequent value. It returns nil if none may
-// be removed.
+// oldest returns the Secret to remove first: the Secret with the earliest expiry among the Secrets with the most frequent value. It returns nil if no
+// Secret may be removed.
 func (l *Limit) oldest(of map[string][]*corev1.Secret) *corev1.Secret {
 	if l.Drop == nil {
 		return nil

@@ -1,6 +1,6 @@
 // Package onetime stores values for a short time and for one use: codes of sign-ins in progress, and tickets of browsers. In: a kind, an id that
-// doesn't reveal the code, values. Out: the values, for one reader. The values are stored in Secrets of the namespace pai-people, so that every
-// replica can read them.
+// doesn't reveal the code, values. Out: the values, which only one reader gets. The values are stored in Secrets of the namespace pai-people, so that
+// every replica can read them.
 package onetime
 
 import (
@@ -35,13 +35,12 @@ var (
 // Kind is the kind of a Thing.
 type Kind string
 
-// The kinds of Things.
 const (
 	// Code is the code that a browser passes to paictl at the end of a sign-in.
 	Code Kind = "code"
-	// Device is the sign-in of a program that has no browser.
+	// Device is the sign-in of a program on a machine without a browser.
 	Device Kind = "device"
-	// Ticket admits a browser to a proxied page, or to a task of a job.
+	// Ticket gives a browser access to a proxied page or to a task of a job.
 	Ticket Kind = "ticket"
 )
 
@@ -56,7 +55,6 @@ type Thing struct {
 	version string
 }
 
-// keyExpires is the key in the Secret under which the time of expiry is stored.
 const keyExpires = "expires"
 
 // Store stores Things.
@@ -65,7 +63,7 @@ type Store struct {
 	now  func() time.Time
 }
 
-// Open returns a Store for a cluster. It doesn't send a request yet. If now is nil, the Store uses time.Now.
+// Open returns a Store for a cluster. It sends no requests. If now is nil, the Store uses time.Now.
 func Open(config *rest.Config, now func() time.Time) (*Store, error) {
 	core, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -77,7 +75,7 @@ func Open(config *rest.Config, now func() time.Time) (*Store, error) {
 	return &Store{core, now}, nil
 }
 
-// ID returns an id for a code. The code can't be derived from the id.
+// ID returns an id for a code. The id doesn't reveal the code.
 func ID(code string) string {
 	sum := sha256.Sum256([]byte(code))
 	return hex.EncodeToString(sum[:20])
@@ -87,7 +85,7 @@ func selector(kind Kind) string {
 	return v1.LabelPeople + "=" + v1.SecretOnce + "," + labelKind + "=" + string(kind)
 }
 
-// labelKind is the label of a Secret that holds the kind of the Thing.
+// labelKind is the label of a Secret with the kind of the Thing.
 const labelKind = "paictl.openpai.org/once"
 
 func (s *Store) secret(t *Thing) *corev1.Secret {
@@ -101,7 +99,6 @@ func (s *Store) secret(t *Thing) *corev1.Secret {
 	}
 }
 
-// valid reports whether the Thing in a Secret hasn't expired.
 func (s *Store) valid(of *corev1.Secret) bool {
 	until, err := time.Parse(time.RFC3339Nano, string(of.Data[keyExpires]))
 	return err == nil && s.now().Before(until)
@@ -131,7 +128,7 @@ func values(of *corev1.Secret) map[string]string {
 	return out
 }
 
-// Change writes a changed Thing that Get has returned. It returns ErrChanged if the Thing was changed or removed since.
+// Change writes a changed Thing that Get has returned. It returns ErrChanged if another caller has changed or removed the Thing since.
 func (s *Store) Change(ctx context.Context, t *Thing) error {
 	_, err := s.core.CoreV1().Secrets(v1.Namespace).Update(ctx, s.secret(t), metav1.UpdateOptions{})
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
@@ -140,7 +137,7 @@ func (s *Store) Change(ctx context.Context, t *Thing) error {
 	return away("write a code", err)
 }
 
-// Use removes a Thing that Get has returned. If several callers use the same Thing, one of them succeeds, and the others get ErrNone.
+// Use removes a Thing that Get has returned. If several callers use the same Thing, one caller succeeds, and the others get ErrNone.
 func (s *Store) Use(ctx context.Context, t *Thing) error {
 	err := s.core.CoreV1().Secrets(v1.Namespace).Delete(ctx, v1.OnceName(string(t.Kind), t.ID), metav1.DeleteOptions{Preconditions: t.uid})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
@@ -170,7 +167,7 @@ func (s *Store) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// sweeping is how often expired Things are deleted.
+// sweeping is the interval between two deletions of expired Things.
 const sweeping = time.Minute
 
 // Tend calls Sweep regularly until ctx ends, and calls failed with each error. Only one replica runs Tend.

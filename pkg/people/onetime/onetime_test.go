@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
-// open returns two stores, as two replicas would use them. Their clock is ahead by the duration in now.
+// open returns the stores of two replicas. Their clock is ahead by the duration in now.
 func open(t *testing.T, now *atomic.Int64) (c *kube.Cluster, one, two *onetime.Store) {
 	t.Helper()
 	c = kubetest.Start(t)

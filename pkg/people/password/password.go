@@ -26,14 +26,14 @@ const (
 	hashLen = 32
 )
 
-// The maximum cost of a stored hash. An attacker who can write a stored hash must not be able to exhaust the machine's memory.
+// The maximum cost of a stored hash, so that a manipulated hash can't exhaust the machine's memory.
 const (
 	maxMemory = 64 << 10 // KiB
 	maxRounds = 10
 	maxLanes  = 4
 )
 
-// ErrBusy means that too many passwords are being checked. At most 4 are checked at a time, which takes 76 MiB.
+// ErrBusy means that too many passwords are being checked. At most 4 checks run at a time, and take 76 MiB.
 var ErrBusy = errors.New("too many passwords are being checked")
 
 // errMalformed means that a stored hash can't be parsed. Its text doesn't contain the hash.
@@ -46,7 +46,7 @@ const (
 
 var gate = make(chan struct{}, atOnce)
 
-// enter waits until another password may be checked. It returns ErrBusy if that takes too long.
+// enter waits until another password may be checked. It returns ErrBusy after a timeout.
 func enter(ctx context.Context) error {
 	select {
 	case gate <- struct{}{}:
@@ -78,8 +78,8 @@ func Hash(p secret.String) string {
 	return h.String()
 }
 
-// Verify reports whether a password matches a hash, and whether the caller should replace the hash because its format or its cost is outdated. The
-// error is ErrBusy, the error of the context, or errMalformed.
+// Verify reports whether a password matches a hash. rehash reports whether the caller should replace the hash, because its format or its cost is
+// outdated. The error is ErrBusy, the error of the context, or errMalformed.
 func Verify(ctx context.Context, encoded string, p secret.String) (ok, rehash bool, err error) {
 	if strings.HasPrefix(encoded, pbkdf2Prefix) {
 		h, err := parsePBKDF2(encoded)
@@ -105,7 +105,7 @@ func Verify(ctx context.Context, encoded string, p secret.String) (ok, rehash bo
 	return ok, ok && (h.memory < memory || h.rounds < rounds), nil
 }
 
-// Dummy takes as long as Verify. Callers call it for a person who doesn't exist, so that the duration doesn't reveal that.
+// Dummy takes as long as Verify. Callers use it for a person who doesn't exist, so that the response time doesn't reveal that fact.
 func Dummy(ctx context.Context, p secret.String) error {
 	if err := enter(ctx); err != nil {
 		return err
@@ -116,7 +116,7 @@ func Dummy(ctx context.Context, p secret.String) error {
 	return nil
 }
 
-// Known reports whether a text is a hash that Verify can read.
+// Known reports whether Verify can parse a hash.
 func Known(encoded string) bool {
 	if strings.HasPrefix(encoded, pbkdf2Prefix) {
 		_, err := parsePBKDF2(encoded)

@@ -12,15 +12,14 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// OpenPAI stores PBKDF2-HMAC-SHA512 hashes with 10,000 rounds and 64 bytes, in hexadecimal. The salt is the text of the hexadecimal MD5 of the
-// person's name.
+// OpenPAI stores PBKDF2-HMAC-SHA512 hashes with 10,000 rounds and 64 bytes, in hexadecimal. The salt is the hexadecimal MD5 of the person's name.
 const (
 	pbkdf2Rounds = 10000
 	pbkdf2Len    = 64
 	pbkdf2Prefix = "$pbkdf2-sha512$"
 )
 
-// OpenPAI converts a password hash that OpenPAI has stored to the form that Verify accepts. New hashes never have this form.
+// OpenPAI converts a password hash from OpenPAI's database to the form that Verify accepts. Hash never returns this form.
 func OpenPAI(name, stored string) (string, error) {
 	salt := md5.Sum([]byte(name)) //nolint:gosec // as above
 	encoded := fmt.Sprintf("%si=%d,l=%d$%s$%s", pbkdf2Prefix, pbkdf2Rounds, pbkdf2Len, hex.EncodeToString(salt[:]), strings.ToLower(stored))

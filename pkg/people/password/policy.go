@@ -14,20 +14,20 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// The limits of a new password: MinLength in characters, maxBytes in bytes.
+// MinLength is in characters, maxBytes in bytes.
 const (
 	MinLength = 10
 	maxBytes  = 1024
 )
 
-// minGuesses is how many guesses a password must take, according to zxcvbn's estimate. That is more than the throttle permits in months. Each of
-// the ten thousand most frequent passwords takes at most ten thousand guesses.
+// minGuesses is the minimum number of guesses for a password, according to zxcvbn's estimate. The throttle permits fewer guesses in several months.
+// Each of the ten thousand most frequent passwords takes at most ten thousand guesses.
 const minGuesses = 1e6
 
-// judged is how many characters of a password zxcvbn checks. It is limited because the time of a check grows faster than the number of characters.
+// judged limits the number of characters that zxcvbn checks, because the time of a check grows faster than the number of characters.
 const judged = 32
 
-// Check returns the reason why a password is too weak for a person, or nil. It isn't applied to existing passwords.
+// Check returns the reason why a new password is too weak for a person, or nil.
 func Check(p secret.String, name string) error {
 	text := p.Reveal()
 	switch {
@@ -43,7 +43,7 @@ func Check(p secret.String, name string) error {
 	return nil
 }
 
-// New returns a new password with 100 random bits, in four groups that are easy to read aloud.
+// New returns a random password with 100 bits, in four groups that are easy to read aloud.
 func New() secret.String {
 	b := make([]byte, 15)
 	_, _ = rand.Read(b) // it never fails
@@ -51,7 +51,7 @@ func New() secret.String {
 	return secret.String(t[:5] + "-" + t[5:10] + "-" + t[10:15] + "-" + t[15:])
 }
 
-// guesses returns how many guesses a password takes, according to zxcvbn's estimate. own holds words that an attacker tries first.
+// guesses returns zxcvbn's estimate of the number of guesses for a password. own holds words that an attacker tries first.
 func guesses(text string, own []string) float64 {
 	dictionaries.Load()
 	return zxcvbn.PasswordStrength(text, own).Guesses

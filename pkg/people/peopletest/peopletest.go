@@ -1,5 +1,5 @@
-// Package peopletest provides an API server in memory for tests of people and tokens. In: the initial objects. Out: a configuration for clients
-// that get, list, create, update and delete Users, Groups and Secrets. The server doesn't support watches.
+// Package peopletest provides an API server in memory for tests of people and tokens. In: the initial objects. Out: a configuration for clients that
+// get, list, create, update and delete Users, Groups and Secrets. The server doesn't support watches.
 package peopletest
 
 import (
@@ -28,7 +28,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// API is an API server that stores objects by their URL path. It serves its clients as their HTTP transport.
+// API is an API server that stores objects by their URL path. It implements http.RoundTripper for its clients.
 type API struct {
 	t       testing.TB
 	mu      sync.Mutex
@@ -63,7 +63,7 @@ func (a *API) Put(o runtime.Object) {
 	a.put("/apis/"+u.GetAPIVersion()+"/"+strings.ToLower(u.GetKind())+"s", u)
 }
 
-// put stores an object with a new version. A new object gets a UID; an existing object keeps its UID.
+// put stores an object with a new version. A new object gets a UID. An existing object keeps its UID.
 func (a *API) put(resource string, u *unstructured.Unstructured) *unstructured.Unstructured {
 	at := resource + "/" + u.GetName()
 	a.version++
@@ -118,7 +118,6 @@ func (a *API) RoundTrip(r *http.Request) (*http.Response, error) {
 	return status(apierrors.NewMethodNotSupported(schema.GroupResource{}, r.Method)), nil
 }
 
-// isList reports whether a path identifies a collection of objects instead of one object.
 func isList(at string) bool {
 	return slices.Contains([]string{"users", "groups", "secrets"}, path.Base(at))
 }

@@ -1,6 +1,6 @@
-// Package rules defines permissions: a table of rules, and functions that apply it. In: a subject, which is a person with the token of a request,
-// and the requested thing. Out: nil, or an error that explains why the request is rejected. It sends no requests and imports no other package of
-// paictl, so that the whole table can be tested.
+// Package rules defines permissions: a table of rules, and functions that apply the rules. In: a subject, which is a person with the token of a
+// request, and the requested thing. Out: nil, or an error that explains why the request is rejected. The package sends no requests and imports no
+// other package of paictl, so that the whole table can be tested.
 package rules
 
 import (
@@ -11,7 +11,7 @@ import (
 	"slices"
 )
 
-// Scope limits the permissions of an application token. It never adds to the permissions of the person.
+// Scope limits the permissions of an application token. It never extends the permissions of the person.
 type Scope string
 
 // Scopes of application tokens. A session has all scopes.
@@ -64,14 +64,14 @@ func (g *Grants) MayUse(vc string) bool {
 	return vc != "" && (g.Administrator || g.AllVCs || granted)
 }
 
-// Subject is a person and the token that came with a request. The zero Subject is a guest. A disabled or removed person is never a Subject.
+// Subject is a person and the token of a request. The zero Subject is a guest. A disabled or removed person is never a Subject.
 type Subject struct {
 	Name   string
 	Groups []string
 	Grants Grants
 	Token  Token
-	// Operator is set if the request came with the cluster's kubeconfig. An operator may do everything, and Name is the person that the operator
-	// acts for, or empty. Requests over the network never set Operator.
+	// Operator is set for requests with the cluster's kubeconfig. An operator may do everything. Name is then the person for whom the operator acts,
+	// or empty. Requests over the network never set Operator.
 	Operator bool
 }
 
@@ -91,7 +91,6 @@ func (s *Subject) Guest() bool { return s == nil || s.Name == "" && !s.Operator 
 // Kind is the kind of a Thing.
 type Kind string
 
-// The kinds of Things.
 const (
 	KindJob     Kind = "job"
 	KindCode    Kind = "code"
@@ -115,7 +114,7 @@ const (
 // Verb is an operation on a thing. The audit log uses the same names.
 type Verb string
 
-// Thing is the object of a request. Its fields come from the actual object, never from properties that the request claims.
+// Thing is the object of a request. Its fields come from the stored object, never from the request.
 type Thing struct {
 	Kind    Kind
 	Owner   string // person it belongs to
@@ -123,11 +122,11 @@ type Thing struct {
 	Name    string
 	Page    string
 	Storage string
-	// Public and Groups determine who can see a template. Only administrators may change an Official template.
+	// Public and Groups determine who can read a template. Only administrators may change an Official template.
 	Public   bool
 	Groups   []string
 	Official bool
-	// BuiltIn is set for a template that is part of the program. Such a template can't be changed, not even by an operator.
+	// BuiltIn is set for a template that is part of the program. Even an operator can't change such a template.
 	BuiltIn bool
 }
 
@@ -154,7 +153,7 @@ const (
 	Administrator
 )
 
-// Rule is one line of the table.
+// Rule is one row of the table.
 type Rule struct {
 	ID   string
 	Who  Who
@@ -165,7 +164,7 @@ type Rule struct {
 	Scope       Scope
 }
 
-// Changes reports whether the rule covers a change, or access to a job's container. Rejected requests under such a rule are audited, too.
+// Changes reports whether the rule covers a change, or access to a job's container. The audit log also contains rejected requests under such a rule.
 func (r *Rule) Changes() bool {
 	switch r.Verb {
 	case "", "list", "watch", "count", "read", "config", "logs", "head", "check":
@@ -174,11 +173,11 @@ func (r *Rule) Changes() bool {
 	return true
 }
 
-// Errors of decisions.
+// Errors of Class and Decide.
 var (
 	ErrGuest     = errors.New("sign in first")
 	ErrForbidden = errors.New("forbidden")
-	// ErrHidden is returned for things whose existence the subject must not learn. For the subject, these things don't exist.
+	// ErrHidden hides the existence of a thing from the subject. The response is the same as for a missing thing.
 	ErrHidden = errors.New("not found")
 )
 
@@ -194,8 +193,7 @@ func forbidden(format string, args ...any) error {
 	return &ForbiddenError{Why: fmt.Sprintf(format, args...)}
 }
 
-// Class checks the part of a rule that doesn't depend on the thing: whether the subject is signed in, the kind of token, the scope, and whether the
-// rule requires an administrator.
+// Class checks the part of a rule that doesn't depend on the thing: the sign-in, the kind of token, the scope, and the need for an administrator.
 func Class(id string, s *Subject) error {
 	r, known := byID[id]
 	if !known {
@@ -220,8 +218,8 @@ func Class(id string, s *Subject) error {
 	return nil
 }
 
-// Decide applies a rule to a subject and a thing. It returns nil if the rule allows the request. Otherwise the error is ErrGuest, a ForbiddenError
-// or ErrHidden.
+// Decide applies a rule to a subject and a thing. It returns nil if the rule allows the request. Otherwise the error is ErrGuest, a ForbiddenError or
+// ErrHidden.
 func Decide(id string, s *Subject, t Thing) error {
 	if err := Class(id, s); err != nil {
 		return err
@@ -319,14 +317,14 @@ func decideTemplate(who Who, s *Subject, t Thing) error {
 	return nil
 }
 
-// Visibility describes the jobs that a subject sees. The zero Visibility matches no jobs.
+// Visibility describes the jobs that a subject may read. The zero Visibility matches no jobs.
 type Visibility struct {
 	All  bool     `json:"all,omitempty"`
 	User string   `json:"user,omitempty"`
 	VCs  []string `json:"virtualClusters,omitempty"` // sorted
 }
 
-// Visible returns the Visibility of a subject, with which every list of jobs is filtered.
+// Visible returns the Visibility of a subject, which filters all lists of jobs.
 func Visible(s *Subject) Visibility {
 	if s.Guest() {
 		return Visibility{}
@@ -340,7 +338,7 @@ func Visible(s *Subject) Visibility {
 	return v
 }
 
-// Fits reports whether the subject sees a job of this owner in this virtual cluster.
+// Fits reports whether the subject may read a job with this owner and virtual cluster.
 func (v Visibility) Fits(owner, vc string) bool {
 	return v.All || owner != "" && owner == v.User || vc != "" && slices.Contains(v.VCs, vc)
 }

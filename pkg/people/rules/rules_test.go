@@ -14,7 +14,6 @@ import (
 	"github.com/openpai/paictl/pkg/people/rules"
 )
 
-// line is one line of testdata/rules.txt.
 type line struct {
 	rule                           string
 	guest, own, sees, other, admin string

@@ -11,7 +11,6 @@ type Submission struct {
 	Group       string // the group whose quota it counts on; "" means no group
 }
 
-// priorities lists the priorities from the lowest to the highest.
 var priorities = []string{"oppo", "test", "prod", "crit"}
 
 // Submit checks whether a subject may submit a job. It also applies to every operation that starts a job again. Even administrators need grants for
@@ -60,7 +59,7 @@ func (s *Subject) within(vc string, j Submission) error {
 	return nil
 }
 
-// rank returns the position of a priority, from the lowest, or -1 for an unknown priority. "" means prod.
+// rank returns the index of a priority, starting with the lowest. It returns -1 for an unknown priority. "" means prod.
 func rank(priority string) int {
 	if priority == "" {
 		priority = "prod"
@@ -68,7 +67,7 @@ func rank(priority string) int {
 	return slices.Index(priorities, priority)
 }
 
-// Higher returns the higher of two priorities of grants. "" means prod.
+// Higher returns the higher of two priorities. "" means prod.
 func Higher(a, b string) string {
 	if rank(b) > rank(a) {
 		return b
@@ -76,13 +75,13 @@ func Higher(a, b string) string {
 	return a
 }
 
-// UserView describes how much of a person another person sees.
+// UserView is the set of a person's fields that a subject may read.
 type UserView struct {
 	Whole     bool // otherwise name and e-mail
 	Extension bool // the data that OpenPAI's clients stored with the person
 }
 
-// ViewUser returns how much a subject sees of the person with a name.
+// ViewUser returns the fields of a person that a subject may read.
 func ViewUser(s *Subject, name string) UserView {
 	if s.Guest() {
 		return UserView{}
@@ -95,7 +94,7 @@ func ViewUser(s *Subject, name string) UserView {
 	return UserView{Whole: own || s.Grants.Administrator, Extension: own || s.Grants.Administrator && secrets}
 }
 
-// ViewGroup reports whether a subject sees what a group grants. Otherwise the subject sees only the group's name and description.
+// ViewGroup reports whether a subject may read the grants of a group. Other subjects may read only the group's name and description.
 func ViewGroup(s *Subject, name string) bool {
 	return !s.Guest() && (s.Operator || s.Grants.Administrator || slices.Contains(s.Groups, name))
 }

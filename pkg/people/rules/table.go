@@ -9,7 +9,7 @@ const (
 	PageMonitoringWrite = "monitoring-write"
 )
 
-// table holds all rules. The last two columns are Application and Scope, which select the application tokens that are allowed.
+// table holds all rules. The last two columns, Application and Scope, select the allowed application tokens.
 var table = []Rule{
 	{ID: "open", Who: Open},
 
@@ -90,7 +90,7 @@ var byID = func() map[string]Rule {
 // Table returns all rules. Each rule has a unique ID.
 func Table() []Rule { return slices.Clone(table) }
 
-// Find returns the rule with an id, and reports whether it exists.
+// Find returns the rule with the given id, and reports whether it exists.
 func Find(id string) (Rule, bool) {
 	r, known := byID[id]
 	return r, known

@@ -13,9 +13,9 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// Admit returns the person of an identity that a provider has confirmed, and records the provider's data about the person. It identifies the person
-// by provider and subject, never by name or e-mail address. Otherwise a user who chooses a name at a provider would become the local person of that
-// name.
+// Admit returns the person for an identity that a provider has confirmed, and stores the provider's data about the person. It identifies the person
+// by provider and subject, never by name or e-mail address. Otherwise a user who chooses a name at a provider could impersonate the local person with
+// that name.
 func (s *Service) Admit(ctx context.Context, id *Identity) (*people.Person, error) {
 	if id.Provider == "" || id.Subject == "" {
 		return nil, errors.New("the provider says no subject of the person")
@@ -52,7 +52,7 @@ func (s *Service) Admit(ctx context.Context, id *Identity) (*people.Person, erro
 	return &signed, nil
 }
 
-// word returns the provider's answer about a person that Admit stores for a confirmed identity.
+// word returns the provider's data that Admit stores for a confirmed identity.
 func (s *Service) word(p *people.Person, id *Identity) v1.External {
 	said := p.Said(v1.Identity{Provider: id.Provider, Subject: id.Subject})
 	said.Groups, said.Gone, said.CheckedAt = id.Groups, false, metav1.NewTime(s.o.Now())
@@ -64,7 +64,7 @@ func (p Policy) allows(id *Identity) bool {
 	return len(p.Allowed) == 0 || slices.ContainsFunc(p.Allowed, func(g string) bool { return slices.Contains(id.Groups, g) })
 }
 
-// create adds a person at the person's first sign-in, if the policy of the provider allows it.
+// create adds a person at the first sign-in, if the policy of the provider allows it.
 func (s *Service) create(ctx context.Context, id *Identity) (*people.Person, error) {
 	link := fmt.Sprintf("an administrator can link them: paictl user link NAME --provider %s --subject %s", id.Provider, id.Subject)
 	policy := s.o.Policies[id.Provider]

@@ -30,7 +30,7 @@ func (i *shown) Check(_ context.Context, subject string, refresh secret.String) 
 	return &signin.Identity{Provider: "dex", Subject: subject, Refresh: refresh}, nil
 }
 
-// The subject 7 of another issuer is another person, and the other issuer must not receive refresh tokens of the first issuer.
+// The subject 7 of another issuer is another person. The other issuer must not receive refresh tokens of the first issuer.
 func TestAnIssuerOfAnotherAddressIsAnotherOne(t *testing.T) {
 	d := open(t)
 	i := &shown{}

@@ -19,7 +19,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// Tokens gives access to people's sessions and tokens.
+// Tokens reads and ends people's sessions and tokens.
 type Tokens interface {
 	// Of returns the records of a person's sessions and tokens, or all records if user is empty.
 	Of(user string) []token.Record
@@ -27,17 +27,16 @@ type Tokens interface {
 	RevokeVia(ctx context.Context, user, provider string) (n int, err error)
 }
 
-// Recheck regularly queries providers about people who have a session or a token, so that the cluster also revokes permissions that a provider has
-// revoked. Only one replica runs it.
+// Recheck regularly sends requests to providers about people with a session or a token. So the cluster also revokes permissions that a provider has
+// revoked. Only one replica runs Recheck.
 type Recheck struct {
 	People   *people.Directory
 	Tokens   Tokens
 	Checkers []Checker
 	Policies map[string]Policy
-	// Foreign means that passwords of the cluster aren't accepted. In that case, even a person who has such a password can't sign in without the
-	// provider.
+	// Foreign means that passwords of the cluster aren't accepted. People then can't sign in without the provider, even with a stored password.
 	Foreign bool
-	// Every is the interval at which each person is checked. Grace is how long a provider's last answer is valid while the provider is unavailable.
+	// Every is the interval between two checks of each person. Grace is how long a provider's last answer is valid while the provider is unavailable.
 	Every, Grace time.Duration
 	Now          func() time.Time // nil is time.Now
 	Log          *slog.Logger     // nil discards the log
@@ -48,13 +47,13 @@ type Recheck struct {
 }
 
 const (
-	// together is the number of people who are checked at the same time.
+	// together is the number of simultaneous checks.
 	together = 8
-	// patience limits the time for the check of one person.
+	// patience limits the time to check one person.
 	patience = 15 * time.Second
-	// keeping limits the time for storing the next refresh token.
+	// keeping limits the time to store the next refresh token.
 	keeping = 5 * time.Second
-	// strikes is the number of consecutive failures before a provider is skipped until the next round.
+	// strikes is the number of consecutive failures after which a round skips the provider.
 	strikes = 3
 )
 
@@ -121,7 +120,7 @@ func (a *asked) loses(l loss) {
 	a.lost = append(a.lost, l)
 }
 
-// Round queries the providers once about everyone who has a session or a token.
+// Round checks once, with the providers, everyone who has a session or a token.
 func (r *Recheck) Round(ctx context.Context) error {
 	failed := []error{r.follow(ctx)}
 	vias := map[string]map[string]bool{} // the providers of people's sessions
@@ -141,8 +140,7 @@ func (r *Recheck) Round(ctx context.Context) error {
 		providers[c.Name()] = one
 	}
 	all := slices.Clone(r.People.Users())
-	// The order is random. In a fixed order, people about whom a provider can't answer could prevent the checks of the same other people in each
-	// round.
+	// The order is random. In a fixed order, failed checks of some people could prevent the checks of the same other people in each round.
 	//nolint:gosec // an order, no secret
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	var g errgroup.Group
@@ -170,8 +168,8 @@ func (r *Recheck) Round(ctx context.Context) error {
 	return errors.Join(append(failed, r.note(ctx))...)
 }
 
-// follow determines whether this round continues the previous rounds, which another replica may have run. If no round ran for a quarter of the
-// grace period, a new grace period begins.
+// follow determines whether this round continues the previous rounds, which another replica may have run. If no round ran for a quarter of the grace
+// period, a new grace period begins.
 func (r *Recheck) follow(ctx context.Context) (err error) {
 	now := r.now()
 	if r.follows(now) {
@@ -185,7 +183,7 @@ func (r *Recheck) follow(ctx context.Context) (err error) {
 
 func (r *Recheck) follows(now time.Time) bool { return now.Sub(r.rounds.Last).Abs() <= r.Grace/4 }
 
-// note stores the end of this round, so that another replica can continue the rounds if this replica stops.
+// note stores the end of this round, so that another replica can continue the rounds.
 func (r *Recheck) note(ctx context.Context) error {
 	r.rounds.Last = r.now()
 	if r.rounds.Last.Sub(r.noted) < r.Grace/10 {
@@ -198,8 +196,8 @@ func (r *Recheck) note(ctx context.Context) error {
 	return nil
 }
 
-// person checks one person. It doesn't check a person without sessions and tokens, because the next sign-in does so, but it removes outdated
-// answers about that person.
+// person checks one person. It skips a person without sessions and tokens, because the next sign-in checks that person. It then only removes outdated
+// answers about the person.
 func (r *Recheck) person(ctx context.Context, p *people.Person, vias map[string]bool, providers map[string]*asked) error {
 	var failed []error
 	for via := range vias {
@@ -225,8 +223,8 @@ func (r *Recheck) person(ctx context.Context, p *people.Person, vias map[string]
 	return errors.Join(failed...)
 }
 
-// check queries a provider about one identity. It ignores the end of ctx after the request has begun and uses a separate time limit: an issuer may
-// invalidate the refresh token, and the next token must be stored even if this replica is stopping.
+// check sends a request to a provider about one identity. After the request has begun, check ignores the end of ctx and uses a separate time limit.
+// An issuer may invalidate the refresh token, so the next token must be stored even if this replica is stopping.
 func (r *Recheck) check(ctx context.Context, p *people.Person, id v1.Identity, provider *asked, sessions bool) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -254,8 +252,8 @@ func (r *Recheck) check(ctx context.Context, p *people.Person, id v1.Identity, p
 	return r.judge(ctx, provider, loss{person: p, id: id, kept: next, sessions: sessions, answered: err == nil}, now, err)
 }
 
-// keep stores the refresh token that the issuer returned, and returns the token that is now stored. It has a separate time limit, so that it can
-// store the token even if the issuer was slow.
+// keep stores the refresh token that the issuer returned, and returns the token that is now stored. Its separate time limit allows the write even
+// after a slow response of the issuer.
 func (r *Recheck) keep(ctx context.Context, p *people.Person, id v1.Identity, kept people.Kept, now *Identity) (people.Kept, error) {
 	if now == nil || !now.Refresh.IsSet() || now.Refresh == kept.Refresh {
 		return kept, nil
@@ -265,7 +263,7 @@ func (r *Recheck) keep(ctx context.Context, p *people.Person, id v1.Identity, ke
 	return r.People.NextRefresh(ctx, p, id, kept, now.Refresh)
 }
 
-// ask queries a provider about an identity, unless the provider has failed several times in a row in this round.
+// ask sends a request to a provider about an identity. It sends no request if the provider has failed several times in a row in this round.
 func (r *Recheck) ask(ctx context.Context, provider *asked, id v1.Identity, kept people.Kept) (*Identity, error) {
 	if provider.failed.Load() >= strikes {
 		return nil, people.ErrUnavailable

@@ -24,7 +24,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// lab is a door with a real directory, and a Recheck that queries the directory.
+// lab is a door with a real directory, and a Recheck for that directory.
 type lab struct {
 	*door
 	server *providertest.Directory
@@ -78,7 +78,7 @@ func (l *lab) pass(t *testing.T, d time.Duration) {
 	}
 }
 
-// replace continues with another replica, which knows only what the previous replica has stored.
+// replace continues with another replica, which has only the data that the previous replica has stored.
 func (l *lab) replace() {
 	was := l.again
 	l.again = &signin.Recheck{People: was.People, Tokens: was.Tokens, Checkers: was.Checkers, Policies: was.Policies, Every: was.Every, Grace: was.Grace, Now: was.Now}

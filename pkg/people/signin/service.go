@@ -21,11 +21,11 @@ import (
 type Options struct {
 	Now func() time.Time // nil is time.Now
 	Log *slog.Logger     // nil discards the log
-	// Foreign means that only passwords of directories are accepted. Passwords that the cluster stores are not.
+	// Foreign means that only passwords of directories are accepted. Passwords that the cluster stores are rejected.
 	Foreign bool
 	// Policies holds the policies of providers, by the provider's name. A provider without a policy adds no people.
 	Policies map[string]Policy
-	// Addresses returns the addresses from which a person's tokens were used. Failures from other addresses don't delay sign-ins from these
+	// Addresses returns the client addresses that have used a person's tokens. Failures from other addresses don't delay sign-ins from these
 	// addresses. Addresses may be nil.
 	Addresses func(name string) []string
 }
@@ -39,7 +39,7 @@ type Service struct {
 	noting    chan struct{} // sign-ins that are being noted
 }
 
-// New returns a Service. Its SignIn first checks the stored password, and then queries the providers in their order.
+// New returns a Service. Its SignIn first checks the stored password, and then the providers in the given order.
 func New(d *people.Directory, providers []Password, o Options) *Service {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -50,7 +50,7 @@ func New(d *people.Directory, providers []Password, o Options) *Service {
 	return &Service{o: o, people: d, providers: providers, throttle: newThrottle(o.Now), noting: make(chan struct{}, 8)}
 }
 
-// SignIn returns the person with a name if the password is right. address is the client's address, which the throttle uses.
+// SignIn returns the person with the given name if the password is right. address is the client's address for the throttle.
 func (s *Service) SignIn(ctx context.Context, name string, p secret.String, address string) (*people.Person, error) {
 	who, err := s.attempt(ctx, name, address, func(try *try) (*people.Person, error) { return s.signIn(ctx, name, p, try) })
 	if err == nil {
@@ -59,8 +59,8 @@ func (s *Service) SignIn(ctx context.Context, name string, p secret.String, addr
 	return who, err
 }
 
-// Own checks the stored password of a person who already has a session. It doesn't query directories, because their passwords aren't passwords of
-// the cluster.
+// Own checks the stored password of a person who already has a session. It doesn't ask directories, because their passwords aren't passwords of the
+// cluster.
 func (s *Service) Own(ctx context.Context, name string, p secret.String, address string) error {
 	_, err := s.attempt(ctx, name, address, func(try *try) (*people.Person, error) {
 		who, err := s.people.Person(name)
@@ -98,11 +98,11 @@ func (s *Service) attempt(ctx context.Context, name, address string, what func(*
 	return who, err
 }
 
-// Providers reports whether passwords are also sent to directories.
+// Providers reports whether directories also check passwords.
 func (s *Service) Providers() bool { return len(s.providers) > 0 }
 
-// Guess limits attempts to guess a value, such as a short code, in the same way as it limits attempts to guess the password of one name. The first
-// argument names the value, and wrong is the error of a wrong guess.
+// Guess limits attempts to guess a value, such as a short code. The limit is the same as for the password of one name. what identifies the value.
+// wrong is the error of a wrong guess.
 func (s *Service) Guess(what string, wrong error, attempt func() error) error {
 	try, err := s.throttle.guess(what)
 	if err != nil {
@@ -120,8 +120,8 @@ func (s *Service) Guess(what string, wrong error, attempt func() error) error {
 	return err
 }
 
-// Note records the time of a person's sign-in in the background, so that the response doesn't wait. If too many times are being recorded already,
-// Note does nothing.
+// Note stores the time of a person's sign-in in the background, so that the response doesn't wait. If too many writes are already pending, Note does
+// nothing.
 func (s *Service) Note(ctx context.Context, who *people.Person) {
 	select {
 	case s.noting <- struct{}{}:
@@ -137,10 +137,10 @@ func (s *Service) Note(ctx context.Context, who *people.Person) {
 	}()
 }
 
-// floor is the minimum duration of the response to a wrong password. It is longer than the time for storing the failure of an existing person.
+// floor is the minimum response time for a wrong password. It is longer than the time to store the failure of an existing person.
 const floor = 250 * time.Millisecond
 
-// rest waits until floor has passed since began, so that the duration of a response doesn't reveal why the sign-in failed.
+// rest waits until floor has passed since began, so that the response time doesn't reveal why the sign-in failed.
 func rest(ctx context.Context, began time.Time) {
 	select {
 	case <-time.After(time.Until(began.Add(floor))):
@@ -174,7 +174,7 @@ func (s *Service) signIn(ctx context.Context, name string, p secret.String, try 
 	return nil, cmp.Or(away, ErrWrong)
 }
 
-// stranger is the name that is used instead of an invalid name, so that the server does the same work as for an existing person.
+// stranger replaces an invalid name, so that the server does the same work as for an existing person.
 const stranger = "no-person-has-this-name"
 
 // local checks a stored password. Every kind of failure takes the same time.
@@ -196,8 +196,8 @@ func (s *Service) local(ctx context.Context, name string, p secret.String, try *
 	if stored == nil {
 		return nil, s.unknown(ctx, p)
 	}
-	// Another replica has counted too many failures. Only one replica counts the failures for a name that doesn't exist, so a different response
-	// here would reveal whether the name exists.
+	// Another replica has counted too many failures. Only one replica counts the failures for a nonexistent name. So a different response here would
+	// reveal whether the name exists.
 	if s.o.Now().Before(stored.NotBefore) && !try.trusted() && !s.uses(name, try.from) {
 		return nil, s.unknown(ctx, p)
 	}
@@ -227,14 +227,14 @@ func (s *Service) local(ctx context.Context, name string, p secret.String, try *
 	return &signed, nil
 }
 
-// uses reports whether a person's tokens were used from a network. Unlike the memory of the throttle, this information is also available after a
-// restart and at other replicas.
+// uses reports whether a person's tokens were used from a network. Unlike the throttle's state, this information survives a restart and exists at
+// other replicas.
 func (s *Service) uses(name, from string) bool {
 	return s.o.Addresses != nil && slices.ContainsFunc(s.o.Addresses(name), func(a string) bool { return a != "" && clientaddr.NetworkOf(a) == from })
 }
 
-// note stores the result of a sign-in with the password. It only logs a result that can't be written. If several results are stored at the same
-// time, it repeats the write until its result is counted, unless a new password was set.
+// note stores the result of a sign-in with the password. If the result can't be written, note only logs the error. After a conflict it repeats the
+// write, unless a new password was set.
 func (s *Service) note(ctx context.Context, who *people.Person, stored *people.Password, change func(*people.Password)) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()

@@ -1,5 +1,5 @@
-// Package signin signs in people with a password or through a provider, and regularly asks the providers whether a sign-in is still valid. In: a
-// name and a password, or a provider's data about a person. Out: the person, or the same error for all failures; the groups that providers report.
+// Package signin signs in people with a password or through a provider, and regularly checks with the providers whether a sign-in is still valid. In:
+// a name and a password, or a provider's data about a person. Out: the person, or the same error for all failures; the groups that providers report.
 package signin
 
 import (
@@ -16,7 +16,7 @@ type Identity struct {
 	Name, Email       string
 	DisplayName       string
 	Groups            []string // empty if the provider isn't configured to report groups
-	// GroupsUnsaid reports that the provider's response doesn't contain groups, although the person may be in some groups.
+	// GroupsUnsaid reports that the provider's response doesn't contain groups. The person may still be in groups.
 	GroupsUnsaid bool
 	// Refresh is the refresh token for the next Check. It is unset if the provider has sent no new token.
 	Refresh secret.String
@@ -28,53 +28,52 @@ type Password interface {
 	SignIn(ctx context.Context, name string, password secret.String) (*Identity, error)
 }
 
-// Checker is a provider that can be queried again about a person whom it has confirmed.
+// Checker is a provider that can check again a person whom it has confirmed.
 type Checker interface {
 	Name() string
 	// Refreshes reports whether Check needs the refresh token from the last Identity. Otherwise a subject is enough.
 	Refreshes() bool
-	// Check returns the current identity of a subject. refresh is the token from the last Identity. ErrGone means that the provider doesn't know
-	// the person, or no longer admits the person. Other errors mean that the provider can't answer; ErrUnsaid means that it can't answer about this
-	// person only. If Check returns an Identity with an error, the Identity holds the token for the next Check.
+	// Check returns the current identity of a subject. refresh is the token from the last Identity. ErrGone means that the person doesn't exist at
+	// the provider, or is no longer admitted. ErrUnsaid means that the provider has no answer about this person only. Other errors mean that the
+	// provider is unavailable. If Check returns an Identity with an error, the Identity holds the token for the next Check.
 	Check(ctx context.Context, subject string, refresh secret.String) (*Identity, error)
 }
 
-// Policy defines what a provider may do: add people, and admit members of its groups.
+// Policy defines the permissions of a provider to add people, and to admit members of its groups.
 type Policy struct {
-	// Create adds people to Groups at their first sign-in, or to the group default if Groups is empty. If Create isn't set, an administrator must
+	// Create adds people to Groups at their first sign-in. If Groups is empty, they join the group default. If Create is false, an administrator must
 	// link people with the provider.
 	Create bool
 	Groups []string
-	// Source is the provider's issuer or directory. MovedFrom is an earlier issuer or directory that has the same people; see
-	// people.Directory.Bind.
+	// Source is the provider's issuer or directory. MovedFrom is an earlier issuer or directory with the same people; see people.Directory.Bind.
 	Source, MovedFrom string
-	// Allowed holds groups of the provider. Only their members are admitted. If it is empty, everyone is admitted.
+	// Allowed holds groups of the provider whose members are admitted. Empty means that everyone is admitted.
 	Allowed []string
 }
 
-// ErrGone means that a provider no longer knows the person, or no longer admits the person.
+// ErrGone means that the person no longer exists at a provider, or is no longer admitted.
 var ErrGone = errors.New("the provider doesn't know the person, or has disabled them")
 
-// ErrNoPassword means that a person has no password stored in the cluster.
+// ErrNoPassword means that the cluster stores no password for a person.
 var ErrNoPassword = errors.New("has no password of the cluster")
 
-// ErrUnsaid means that a provider responds, but can't answer about one person.
+// ErrUnsaid means that a provider responds, but has no answer about one person.
 var ErrUnsaid = errors.New("the provider answers, and can't say anything about the person")
 
-// ErrLost means that an issuer may have invalidated the refresh token, although its response with the next token was lost.
+// ErrLost means that an issuer may have invalidated the refresh token, and that its response with the next token was lost.
 var ErrLost = errors.New("the provider may have received the request, but its response was lost")
 
-// Errors of SignIn. ErrWrong is the only error for a wrong password, for a person who doesn't exist, is disabled or was removed, and for a person
-// whose password isn't checked for a while because of too many failures. All of these cases take the same time. All other errors wrap
-// people.ErrUnavailable.
+// Errors of SignIn. ErrWrong is the only error for a wrong password, and for a person who doesn't exist, is disabled or was removed. It is also the
+// error after too many failures, when the password isn't checked. All of these cases take the same time. All other errors wrap people.ErrUnavailable.
 var (
 	ErrWrong = errors.New("the user name or the password is wrong")
 	ErrBusy  = errors.New("too many sign-ins")
-	// ErrNotAdmitted means that a provider has confirmed a person who isn't known here. The error contains the remedy for an administrator.
+	// ErrNotAdmitted means that a provider has confirmed a person who doesn't exist in the cluster. The error contains the remedy for an
+	// administrator.
 	ErrNotAdmitted = errors.New("the person is not known here")
 )
 
-// ThrottledError is an ErrBusy that contains the time until the next attempt.
+// ThrottledError is an ErrBusy with the time until the next attempt.
 type ThrottledError struct{ After time.Duration }
 
 func (e *ThrottledError) Error() string {

@@ -33,7 +33,7 @@ const (
 	ofPython = "c2bd4b6afd83f3a08e1628c233ea3c2a895105b8c683a4328b3dd5d285c65f76a92d10154709d1991dae6a0d9cbbf2a0a875c88221df545d18e1944ff555ece5"
 )
 
-// door is a running Directory with two sign-in services, as two replicas would have them.
+// door is a running Directory with the sign-in services of two replicas.
 type door struct {
 	*people.Directory
 	services [2]*signin.Service

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// burst is the number of failed sign-ins from one address, or with one name, before further attempts are slowed down.
+	// burst is the number of failed sign-ins from one address, or with one name, before the throttle delays further attempts.
 	burst = 10
-	// every is the interval between further attempts after burst failures: five a minute.
+	// every is the interval between further attempts after burst failures, which allows five attempts a minute.
 	every = 12 * time.Second
-	// maxBuckets limits how many addresses and names are remembered.
+	// maxBuckets limits the number of stored addresses and names.
 	maxBuckets = 100_000
 )
 
-// pause returns how long no attempt with a name is allowed after a number of consecutive failures: from a second to five minutes.
+// pause returns the time without attempts for a name after consecutive failures: from one second to five minutes.
 func pause(failures int) time.Duration {
 	if failures < burst {
 		return 0
@@ -26,13 +26,13 @@ func pause(failures int) time.Duration {
 	return min(time.Second<<min(failures-burst, 10), 5*time.Minute)
 }
 
-// key is the hash of an address, a name, or both. It is hashed because names that don't exist may be passwords that were typed into the wrong
+// key is the hash of an address, a name, or both. Nonexistent names are hashed too, because they may be passwords that were typed into the wrong
 // field.
 type key [sha256.Size]byte
 
 func keyOf(kind, text string) key { return sha256.Sum256([]byte(kind + "\x00" + text)) }
 
-// bucket is a token bucket. free is the number of failures that are still allowed at the time as.
+// bucket is a token bucket. free is the number of allowed failures at the time as.
 type bucket struct {
 	free  float64
 	as    time.Time
@@ -40,7 +40,7 @@ type bucket struct {
 	until time.Time
 }
 
-// throttle slows down attempts to guess passwords. It counts only failures, so that successful sign-ins don't slow anyone down.
+// throttle slows down attempts to guess passwords. It counts only failures, so that successful sign-ins aren't delayed.
 type throttle struct {
 	now func() time.Time
 
@@ -61,16 +61,17 @@ type try struct {
 	pair  key
 	name  *bucket
 	known bool
-	// doubted means that at least one password check has rejected the password, and no check has accepted it.
+	// doubted means that at least one check has rejected the password, and no check has accepted it.
 	doubted bool
 }
 
-// trustFor is how long an address from which a person has signed in isn't slowed down by failures from other addresses.
+// trustFor is how long the throttle trusts an address after a successful sign-in. Failures from other addresses don't delay attempts from a trusted
+// address.
 const trustFor = 30 * 24 * time.Hour
 
 // begin counts an attempt against the name and the address. If the person has signed in from the address before, the attempt counts against a
-// separate limit for both together instead. Otherwise others could lock the person out by guessing passwords for the name, or by failing from the
-// same address, which all clients behind one proxy share.
+// separate limit for both together. Otherwise an attacker could lock the person out by failed attempts with the name, or from the same address. All
+// clients behind one proxy share an address.
 func (t *throttle) begin(address, name string) (*try, error) {
 	address, name = clientaddr.NetworkOf(address), v1.FoldName(name)
 	try := &try{t: t, from: address, pair: keyOf("pair", address+"\x00"+name)}
@@ -85,7 +86,7 @@ func (t *throttle) begin(address, name string) (*try, error) {
 	return try.take(now, keyOf("name", name), keyOf("address", address))
 }
 
-// guess counts an attempt to guess a value that isn't a name. Its limit is separate from the limits of all names.
+// guess counts an attempt to guess a value that isn't a name. Its limit is separate from the limits of names.
 func (t *throttle) guess(what string) (*try, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -118,7 +119,7 @@ func (t *try) take(now time.Time, places ...key) (*try, error) {
 	return t, nil
 }
 
-// bucket returns the bucket of a key with the tokens that it has now, or nil if there are too many buckets.
+// bucket returns the bucket of a key with its current tokens, or nil if too many buckets exist.
 func (t *throttle) bucket(k key, now time.Time) *bucket {
 	b := t.buckets[k]
 	if b == nil {
@@ -137,7 +138,7 @@ func (t *throttle) bucket(k key, now time.Time) *bucket {
 	return b
 }
 
-// prune drops buckets that are full again, and outdated trusted addresses.
+// prune removes full buckets and outdated trusted addresses.
 func (t *throttle) prune(now time.Time) {
 	for k, b := range t.buckets {
 		if b.free+float64(now.Sub(b.as))/float64(every) >= burst && now.After(b.until) {
@@ -154,8 +155,7 @@ func (t *throttle) prune(now time.Time) {
 // trusted reports whether the person has signed in from the address before.
 func (t *try) trusted() bool { return t.known }
 
-// wrong keeps the attempt counted as a failure, and slows down the name after many consecutive failures. Names that don't exist are slowed down in
-// the same way.
+// wrong leaves the attempt counted as a failure. After many consecutive failures it delays attempts with the name, even if the name doesn't exist.
 func (t *try) wrong() {
 	t.t.mu.Lock()
 	defer t.t.mu.Unlock()
@@ -163,7 +163,7 @@ func (t *try) wrong() {
 	t.name.until = t.t.now().Add(pause(t.name.fails))
 }
 
-// right is like guessed, and also marks the address as one from which the person has signed in.
+// right calls guessed, and marks the address as trusted for the person.
 func (t *try) right() {
 	t.guessed()
 	t.t.mu.Lock()
@@ -174,8 +174,7 @@ func (t *try) right() {
 	t.t.trusted[t.pair] = t.t.now()
 }
 
-// guessed releases the attempt's tokens, and resets the count of consecutive failures. Without the reset, single mistakes would add up over the
-// years.
+// guessed returns the attempt's tokens, and resets the count of consecutive failures. Without the reset, single mistakes would add up over years.
 func (t *try) guessed() {
 	t.undo()
 	t.t.mu.Lock()
@@ -183,7 +182,7 @@ func (t *try) guessed() {
 	t.name.fails, t.name.until = 0, time.Time{}
 }
 
-// undo releases the attempt's tokens, as if the attempt hadn't been made.
+// undo returns the attempt's tokens without a reset of the failures.
 func (t *try) undo() {
 	t.t.mu.Lock()
 	defer t.t.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// unanswered holds the refresh tokens of requests whose responses were lost. An issuer that rotates refresh tokens rejects such a token from then
-// on. That rejection doesn't mean that the person is gone.
+// unanswered holds the refresh tokens of requests whose responses were lost. An issuer that rotates refresh tokens rejects such a token later. That
+// rejection doesn't mean that the person is gone.
 type unanswered struct {
 	mu   sync.Mutex
 	with map[v1.Identity]people.Kept
@@ -23,7 +23,7 @@ func (u *unanswered) add(id v1.Identity, with people.Kept) {
 	u.with[id] = with
 }
 
-// drop forgets a lost response, because the issuer has answered a later request.
+// drop removes a lost response, because the issuer has answered a later request.
 func (u *unanswered) drop(id v1.Identity) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -13,13 +13,12 @@ import (
 )
 
 const (
-	// few is the number of people who may be gone at the same time without doubt about the provider.
+	// few is the number of people who may be lost in one round without doubt about the provider.
 	few = 2
-	// share limits the part of a provider's people who may be gone at the same time: one person in five.
+	// share limits the part of a provider's people who may be lost in one round: one person in five.
 	share = 5
 )
 
-// judge applies a provider's answer about a person.
 func (r *Recheck) judge(ctx context.Context, provider *asked, l loss, now *Identity, err error) error {
 	policy, said := r.Policies[l.id.Provider], l.person.Said(l.id)
 	switch {
@@ -39,9 +38,9 @@ func (r *Recheck) judge(ctx context.Context, provider *asked, l loss, now *Ident
 	return r.unsaid(ctx, l.person, l.id, l.sessions)
 }
 
-// settle revokes the permissions of people whom a provider no longer confirms. If many people would lose their permissions at once, it is more
-// likely that the provider is wrong, for example because it has lost its data. In that case, the provider's earlier answers stay valid for the
-// grace period, as if the provider were unavailable.
+// settle revokes the permissions of people whom a provider no longer confirms. If many people would lose their permissions at once, the provider is
+// probably wrong, for example because of lost data. The provider's earlier answers then stay valid for the grace period, as for an unavailable
+// provider.
 func (r *Recheck) settle(ctx context.Context, provider *asked) error {
 	fresh := 0
 	for _, l := range provider.lost {
@@ -66,13 +65,13 @@ func (r *Recheck) settle(ctx context.Context, provider *asked) error {
 	return errors.Join(failed...)
 }
 
-// doubtful reports whether missing data of the provider could be the cause of a loss: the provider doesn't know the person, or it hasn't reported
-// groups for any person in this round.
+// doubtful reports whether missing data of the provider could have caused a loss. It returns true if the provider doesn't return the person, or has
+// returned groups for no person in this round.
 func (a *asked) doubtful(l loss) bool {
 	return !l.person.Said(l.id).Gone && (!l.answered || !a.named)
 }
 
-// narrow removes the groups that a provider no longer reports from a person who stays signed in while the provider's answers are in doubt.
+// narrow removes groups that a provider no longer reports from a person who stays signed in during doubt about the provider.
 func (r *Recheck) narrow(ctx context.Context, _ *asked, l loss) error {
 	said := l.person.Said(l.id)
 	if !l.answered || len(said.Groups) == 0 {
@@ -105,8 +104,8 @@ func (r *Recheck) confirm(ctx context.Context, p *people.Person, id v1.Identity,
 	return nil
 }
 
-// gone revokes the permissions that a person had through a provider that no longer confirms the person. It keeps the refresh token for a while,
-// because the issuer may have been wrong.
+// gone revokes the permissions of a person whom a provider no longer confirms. It keeps the refresh token for a while, because the issuer may have
+// been wrong.
 func (r *Recheck) gone(ctx context.Context, provider *asked, l loss) error {
 	p, id := l.person, l.id
 	if provider.Refreshes() {
@@ -134,8 +133,8 @@ func (r *Recheck) gone(ctx context.Context, provider *asked, l loss) error {
 	return nil
 }
 
-// unsaid handles a person about whom a provider hasn't answered. If that has lasted longer than the grace period, it revokes the person's groups,
-// sessions and application tokens. Application tokens stay valid if the person also has a password of the cluster.
+// unsaid handles a person about whom a provider hasn't answered. After the grace period, it revokes the person's groups, sessions and application
+// tokens. Application tokens stay valid if the person also has a password of the cluster.
 func (r *Recheck) unsaid(ctx context.Context, p *people.Person, id v1.Identity, sessions bool) error {
 	said := p.Said(id)
 	if !r.over(said) {
@@ -162,8 +161,7 @@ func (r *Recheck) unsaid(ctx context.Context, p *people.Person, id v1.Identity, 
 	return nil
 }
 
-// expire removes outdated groups of a person who isn't checked. Otherwise these groups would take effect when the person signs in by another
-// method.
+// expire removes outdated groups of a person who isn't checked. Otherwise these groups would take effect when the person signs in by another method.
 func (r *Recheck) expire(ctx context.Context, p *people.Person, said v1.External) error {
 	if len(said.Groups) == 0 || !r.old(said) {
 		return nil
@@ -181,7 +179,6 @@ func (r *Recheck) say(ctx context.Context, p *people.Person, said v1.External) e
 	return err
 }
 
-// end ends the person's sessions that began with a provider.
 func (r *Recheck) end(ctx context.Context, p *people.Person, provider string) error {
 	n, err := r.Tokens.RevokeVia(ctx, p.Name, provider)
 	if n > 0 {

@@ -29,15 +29,15 @@ func BuiltIn() ([]v1.TemplateSpec, error) {
 	return out, nil
 }
 
-// newBuiltIn returns a template of the program. Its id is the same in all clusters and versions. It has a generation, so that a change is rejected
-// because the template is built in, and not because the versions differ.
+// newBuiltIn returns a template of the program. Its id is the same in all clusters and versions. Its Generation isn't zero, so that a change fails
+// because the template is built in, and not because of a version conflict.
 func newBuiltIn(spec *v1.TemplateSpec) *v1.Template {
 	sum := sha256.Sum256([]byte(spec.Author + "/" + spec.Name))
 	id := fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 	return &v1.Template{ObjectMeta: metav1.ObjectMeta{Name: objectName(spec.Author, spec.Name, ""), UID: types.UID(id), Generation: 1}, Spec: *spec}
 }
 
-// counted returns the built-in templates, with the stars and uses from their objects in the cluster.
+// counted returns the built-in templates with the stars and uses from their objects in the cluster.
 func (s *Store) counted() []*v1.Template {
 	out := slices.Clone(s.builtIn)
 	for _, object := range s.objects.All() {
@@ -53,7 +53,6 @@ func (s *Store) counted() []*v1.Template {
 	return out
 }
 
-// withCounts returns a built-in template with the stars and uses of its object in the cluster.
 func withCounts(t, object *v1.Template) *v1.Template {
 	out := *t
 	out.Status = object.Status
@@ -61,7 +60,7 @@ func withCounts(t, object *v1.Template) *v1.Template {
 }
 
 // counter returns the object that stores the stars and uses of a built-in template. It creates the object at the first star or use. The object
-// contains no job file, because the program contains the job file.
+// doesn't contain the job file.
 func (s *Store) counter(ctx context.Context, t *v1.Template) (*v1.Template, error) {
 	have, err := s.read(ctx, t.Name)
 	if !errors.Is(err, ErrNone) {

@@ -13,7 +13,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// stocked returns the store of another replica, which has the built-in templates.
+// stocked returns the store of another replica with the built-in templates.
 func stocked(t *testing.T) *template.Store {
 	t.Helper()
 	builtIn, err := template.BuiltIn()

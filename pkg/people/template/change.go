@@ -21,14 +21,14 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// tries is how many times a change is tried if another process changes the template at the same time.
+// tries is the maximum number of tries of a change after conflicts.
 const tries = 10
 
-// takeBackTime bounds the removal of a template that was just created.
+// takeBackTime limits the time to remove a template that was just created.
 const takeBackTime = 10 * time.Second
 
-// objectName returns the name of the object for a new template. It depends only on author and name, so that only one of two replicas succeeds if
-// both add the same template. If another template already has that object name, past is the UID of its object; otherwise past is "".
+// objectName returns the name of the object for a new template. The name depends only on author and name. So only one of two replicas succeeds if
+// both add the same template. If another template already has that object name, past is the UID of its object, otherwise "".
 func objectName(author, name string, past types.UID) string {
 	key := author + "/" + name
 	if past != "" {
@@ -57,7 +57,7 @@ func (s *Store) Add(ctx context.Context, spec v1.TemplateSpec) (*v1.Template, er
 	return made, nil
 }
 
-// createOnce creates the object of a template. It skips object names that belong to other templates.
+// createOnce creates the object of a template. It skips object names of other templates.
 func (s *Store) createOnce(ctx context.Context, t *v1.Template) (*v1.Template, error) {
 	var err error
 	for range tries {
@@ -81,8 +81,8 @@ func (s *Store) createOnce(ctx context.Context, t *v1.Template) (*v1.Template, e
 
 func taken() error { return hint.Wrap(ErrExists, "choose another name, or change that one") }
 
-// alone reports whether a template that was just written is the only template with its author and name. If two templates with the same name are
-// written at the same time, alone returns false for at least one of them. If the templates can't be read now, it uses the last known templates.
+// alone reports whether a new template is the only template with its author and name. If two templates with the same name are written at the same
+// time, alone returns false for at least one. If the templates can't be read, it uses the last known templates.
 func (s *Store) alone(ctx context.Context, t *v1.Template) bool {
 	_ = s.Load(ctx)
 	for _, other := range s.objects.All() {
@@ -93,8 +93,8 @@ func (s *Store) alone(ctx context.Context, t *v1.Template) bool {
 	return true
 }
 
-// AddOf adds a template of a person. If the person is removed at the same time, AddOf removes the template. Otherwise the next person of that name
-// would get the template.
+// AddOf adds a template of a person. If the person is removed at the same time, AddOf removes the template. Otherwise the next person with that name
+// would own the template.
 func (s *Store) AddOf(ctx context.Context, d *people.Directory, who *people.Person, spec v1.TemplateSpec) (*v1.Template, error) {
 	made, err := s.Add(ctx, spec)
 	if err != nil {
@@ -106,7 +106,7 @@ func (s *Store) AddOf(ctx context.Context, d *people.Directory, who *people.Pers
 	return made, nil
 }
 
-// takeBack removes a template that was just created, even if the request was canceled.
+// takeBack removes a template that was just created. It ignores the end of the request's context.
 func (s *Store) takeBack(ctx context.Context, made *v1.Template) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackTime)
 	defer cancel()
@@ -116,7 +116,7 @@ func (s *Store) takeBack(ctx context.Context, made *v1.Template) error {
 	return nil
 }
 
-// stamp returns the current time as text with milliseconds, a precision that scripts in browsers preserve.
+// stamp returns the current time with milliseconds, a precision that JavaScript preserves.
 func (s *Store) stamp() string { return s.now().UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
 func (s *Store) create(ctx context.Context, t *v1.Template) (*v1.Template, error) {
@@ -132,7 +132,6 @@ func (s *Store) create(ctx context.Context, t *v1.Template) (*v1.Template, error
 	return decode(made)
 }
 
-// read reads the current state of one object.
 func (s *Store) read(ctx context.Context, object string) (*v1.Template, error) {
 	u, err := s.api.Get(ctx, object, metav1.GetOptions{})
 	if err != nil {
@@ -142,8 +141,8 @@ func (s *Store) read(ctx context.Context, object string) (*v1.Template, error) {
 	return decode(u)
 }
 
-// Update changes the author's fields of a template. version is the Generation that the change is based on. If the template has a different
-// Generation, Update returns ErrChanged; 0 allows any Generation. It may call change more than once.
+// Update changes the author's fields of a template. version is the Generation on which the change is based. If the template has a different
+// Generation, Update returns ErrChanged. 0 allows any Generation. Update may call change more than once.
 func (s *Store) Update(ctx context.Context, id string, version int64, change func(*v1.Template) error) (*v1.Template, error) {
 	known, err := s.Get(id)
 	if err != nil {
@@ -176,7 +175,7 @@ func (s *Store) Update(ctx context.Context, id string, version int64, change fun
 	return nil, errors.Join(taken(), s.undo(ctx, made, was))
 }
 
-// undo restores a template, unless it has been changed again since.
+// undo restores a template, unless the template has changed again since.
 func (s *Store) undo(ctx context.Context, made *v1.Template, was *v1.TemplateSpec) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackTime)
 	defer cancel()
@@ -189,7 +188,7 @@ func (s *Store) undo(ctx context.Context, made *v1.Template, was *v1.TemplateSpe
 	return err
 }
 
-// Star records whether a person likes a template.
+// Star adds or removes a person's star of a template.
 func (s *Store) Star(ctx context.Context, id, person string, yes bool) (*v1.Template, error) {
 	return s.count(ctx, id, func(status *v1.TemplateStatus) {
 		status.Stars = slices.DeleteFunc(status.Stars, func(name string) bool { return name == person })
@@ -228,8 +227,7 @@ func (s *Store) count(ctx context.Context, id string, change func(*v1.TemplateSt
 	return withCounts(known, made), nil
 }
 
-// write changes the current state of an object, or only its status if part is "status". It never undoes changes that others have made since known
-// was read.
+// write changes the current state of an object, or only its status if part is "status". It never reverts changes by others since known was read.
 func (s *Store) write(ctx context.Context, known *v1.Template, part string, change func(*v1.Template) error) (*v1.Template, error) {
 	var err error
 	var parts []string
@@ -298,7 +296,7 @@ func (s *Store) Remove(ctx context.Context, id string, check func(*v1.Template) 
 	return explain(err)
 }
 
-// RemoveOf removes all templates of an author. A cluster without the kind Template has no templates.
+// RemoveOf removes all templates of an author. It does nothing if the cluster doesn't define the kind Template.
 func (s *Store) RemoveOf(ctx context.Context, author string) error {
 	if err := s.Load(ctx); err != nil {
 		if errors.Is(err, people.ErrUnprepared) {

@@ -13,7 +13,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// Limits of templates, because each server keeps all templates in memory.
+// Templates are limited because each server keeps all templates in memory.
 const (
 	maxName        = 100 // characters
 	maxSummary     = 1024
@@ -64,7 +64,7 @@ func checkTexts(spec *v1.TemplateSpec) error {
 		return invalid("tags and categories: there may be %d of each", maxWords)
 	}
 	for _, word := range slices.Concat(spec.Tags, spec.Categories) {
-		// Queries list several tags or categories, separated by commas, so a word can't contain a comma.
+		// Queries contain several tags or categories, separated by commas. So a tag or category can't contain a comma.
 		if word == "" || !oneLine(word, maxWord) || strings.Contains(word, ",") || strings.TrimSpace(word) != word {
 			return invalid("tags and categories: %q can't be one: write up to %d bytes on one line, without commas", shown(word), maxWord)
 		}
@@ -72,8 +72,8 @@ func checkTexts(spec *v1.TemplateSpec) error {
 	return nil
 }
 
-// ValidName reports whether a text can be the name of a template. It can't contain a slash, because paictl's commands use USER/NAME, or characters
-// that are special to a terminal.
+// ValidName reports whether a text can be the name of a template. The name can't contain a slash, because commands use USER/NAME. It also can't
+// contain characters that are special to a terminal.
 func ValidName(name string) bool {
 	if name == "" || utf8.RuneCountInString(name) > maxName || !utf8.ValidString(name) || strings.TrimSpace(name) != name || strings.Trim(name, ".") == "" {
 		return false
@@ -87,7 +87,7 @@ func oneLine(text string, most int) bool {
 	return len(text) <= most && !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) })
 }
 
-// shown returns the beginning of a text for error messages.
+// shown shortens a text for error messages.
 func shown(text string) string {
 	if len(text) > maxName {
 		return strings.ToValidUTF8(text[:maxName], "") + "…"
@@ -95,7 +95,7 @@ func shown(text string) string {
 	return text
 }
 
-// shareable returns a job file in which each secret is masked. A job file without secrets is returned unchanged, including its comments.
+// shareable returns a job file with masked secrets. It returns a job file without secrets unchanged, including its comments.
 func shareable(job string) (string, error) {
 	parsed, found := protocol.ParseMasked("job.yaml", []byte(job))
 	if err := found.Err(); err != nil {
@@ -115,11 +115,11 @@ func shareable(job string) (string, error) {
 	return string(masked), nil
 }
 
-// Masked reports whether a job file contains masked secrets, so that it can't be submitted unchanged.
+// Masked reports whether a job file contains masked secrets. Such a job file can't be submitted unchanged.
 func Masked(job string) bool { return strings.Contains(job, protocol.Masked) }
 
-// fits returns the reason why a template can't be stored, or nil. was is the template that it replaces, or nil. Two templates that are written at
-// the same time may together exceed a limit by one template. The limits leave room for that.
+// fits returns the reason why a template can't be stored, or nil. was is the template to replace, or nil. Two simultaneous writes may exceed a limit
+// by one template, and the limits allow for this.
 func (s *Store) fits(was *v1.Template, spec *v1.TemplateSpec) error {
 	count, own, all := 0, size(spec), size(spec)
 	for _, t := range s.objects.All() {
@@ -145,7 +145,6 @@ func (s *Store) fits(was *v1.Template, spec *v1.TemplateSpec) error {
 	return nil
 }
 
-// size returns the approximate memory that a template takes, in bytes.
 func size(s *v1.TemplateSpec) int {
 	n := len(s.Job) + len(s.Description) + len(s.Summary) + len(s.DataType) + len(s.DataURL) + 1024
 	for _, word := range slices.Concat(s.Groups, s.Categories, s.Tags) {
@@ -154,5 +153,5 @@ func size(s *v1.TemplateSpec) int {
 	return n
 }
 
-// Size returns the approximate memory that a template takes, in bytes: all is the whole template, and texts is the job file and the description.
+// Size returns the approximate memory of a template, in bytes. all is for the whole template. texts is for the job file and the description.
 func Size(s *v1.TemplateSpec) (all, texts int) { return size(s), len(s.Job) + len(s.Description) }

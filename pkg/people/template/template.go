@@ -1,6 +1,6 @@
-// Package template manages job templates: job files with descriptions that people share. In: Templates of the cluster, which are watched or read
-// once; an author's changes. Out: the current templates, without secrets; changes that don't overwrite other people's changes. The package doesn't
-// check permissions.
+// Package template manages job templates, which are shared job files with descriptions. In: Templates of the cluster, which are watched or read once;
+// an author's changes. Out: the current templates, without secrets; changes that don't overwrite other people's changes. The package doesn't check
+// permissions.
 package template
 
 import (
@@ -27,7 +27,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// Errors of the package. All other errors wrap people.ErrInvalid or people.ErrUnavailable, or describe mistakes in the job file.
+// Errors of the package. All other errors wrap people.ErrInvalid or people.ErrUnavailable, or describe errors in the job file.
 var (
 	ErrNone    = hint.Errorf("see: paictl job template list", "there is no such template")
 	ErrExists  = errors.New("the author has a template of that name")
@@ -41,7 +41,7 @@ type Store struct {
 	objects *watch.Store[*v1.Template]
 	builtIn []*v1.Template
 	now     func() time.Time
-	// unprepared is set if Load found a cluster without the kind Template. In that case, the store has only the built-in templates.
+	// unprepared is set if Load found a cluster without the kind Template. The store then contains only the built-in templates.
 	unprepared atomic.Bool
 }
 
@@ -49,11 +49,11 @@ type Store struct {
 type Options struct {
 	Log *slog.Logger     // nil discards the log
 	Now func() time.Time // nil means time.Now
-	// BuiltIn holds the templates of the program, in the order in which lists show them. It is usually the result of the function BuiltIn.
+	// BuiltIn holds the templates of the program, in display order. It is usually the result of the function BuiltIn.
 	BuiltIn []v1.TemplateSpec
 }
 
-// Open returns a Store for a cluster. It doesn't send a request yet.
+// Open returns a Store for a cluster. It sends no requests.
 func Open(config *rest.Config, o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -76,7 +76,7 @@ func Open(config *rest.Config, o Options) (*Store, error) {
 	return s, nil
 }
 
-// decode decodes a Template. It rejects a Template with an invalid author or name; see ValidName.
+// decode decodes a Template. It rejects a Template with an invalid author or name.
 func decode(u *unstructured.Unstructured) (*v1.Template, error) {
 	out := &v1.Template{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, out); err != nil {
@@ -91,7 +91,8 @@ func decode(u *unstructured.Unstructured) (*v1.Template, error) {
 	return out, nil
 }
 
-// Load reads all templates once. Commands use it instead of a watch. If it returns people.ErrUnprepared, the Store has only the built-in templates.
+// Load reads all templates once, for commands that don't need a watch. If it returns people.ErrUnprepared, the Store contains only the built-in
+// templates.
 func (s *Store) Load(ctx context.Context) error {
 	err := explain(s.objects.Load(ctx))
 	s.unprepared.Store(errors.Is(err, people.ErrUnprepared))
@@ -104,7 +105,7 @@ func (s *Store) Run(ctx context.Context) error {
 	return nil
 }
 
-// Fresh returns people.ErrStale if the watch wasn't confirmed for people.StaleAfter, otherwise nil. It is meaningful only while Run runs.
+// Fresh returns people.ErrStale if the watch wasn't confirmed within people.StaleAfter, otherwise nil. The result is meaningful only while Run runs.
 func (s *Store) Fresh() error {
 	if !s.unprepared.Load() && time.Since(s.objects.Confirmed()) > people.StaleAfter {
 		return people.ErrStale
@@ -126,7 +127,7 @@ func (s *Store) All() []*v1.Template {
 	return append(out, s.counted()...)
 }
 
-// Get returns the template with an id, or ErrNone.
+// Get returns the template with the given id, or ErrNone.
 func (s *Store) Get(id string) (*v1.Template, error) {
 	for _, t := range s.objects.All() {
 		if string(t.UID) == id && id != "" && !t.BuiltIn() {
@@ -146,7 +147,7 @@ func (s *Store) Of(author string) []*v1.Template {
 	return slices.DeleteFunc(s.All(), func(t *v1.Template) bool { return t.Spec.Author != author })
 }
 
-// explain is like people.Explain, but returns ErrNone for a template that doesn't exist, and explains the error for a template that is too large.
+// explain calls people.Explain, but returns ErrNone for a missing template, and a clearer error for a template that is too large.
 func explain(err error) error {
 	switch {
 	case err == nil || errors.Is(err, ErrExists):
@@ -165,7 +166,6 @@ func invalid(format string, args ...any) error {
 	return &invalidError{fmt.Sprintf(format, args...)}
 }
 
-// invalidError is a people.ErrInvalid that contains the reason.
 type invalidError struct{ why string }
 
 func (e *invalidError) Error() string        { return e.why }

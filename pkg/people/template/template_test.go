@@ -35,7 +35,7 @@ taskRoles:
   worker: {dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 64, gpu: 0}, commands: ["echo hello"]}
 `
 
-// open returns a store for a cluster that has the definitions, but no templates.
+// open returns a store for a cluster with the definitions, but without templates.
 func open(t *testing.T) (*template.Store, dynamic.ResourceInterface) {
 	t.Helper()
 	c := kubetest.Start(t)
@@ -48,7 +48,6 @@ func open(t *testing.T) (*template.Store, dynamic.ResourceInterface) {
 	return another(t), api.Resource(v1.Templates)
 }
 
-// another returns the store of another replica of the same cluster.
 func another(t *testing.T) *template.Store {
 	t.Helper()
 	s, err := template.Open(kubetest.Start(t).Config, template.Options{})

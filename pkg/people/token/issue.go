@@ -17,17 +17,15 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// audience is the audience of all tokens.
 const audience = "pai"
 
-// Limits of the lifetime that a browser token may have.
+// Limits of the lifetime of a browser token.
 const (
 	minBrowser = time.Minute
 	maxBrowser = 7 * 24 * time.Hour
 )
 
-// Limits of the number of a person's records. At maxSessions, Service ends the oldest session; at maxApplications, it rejects new application
-// tokens.
+// The maximum number of a person's records. At maxSessions, Service ends the oldest session. At maxApplications, it rejects new application tokens.
 const (
 	maxSessions     = 100
 	maxApplications = 500
@@ -47,7 +45,7 @@ func (s *Service) Session(ctx context.Context, p *people.Person, n New) (*Pair, 
 	return s.pair(ctx, p, e, refresh)
 }
 
-// sessionEnd returns the time at which a session ends if it was created at created and is used now.
+// sessionEnd returns the expiry of a session that was created at created and is used now.
 func (s *Service) sessionEnd(created time.Time) time.Time {
 	end, last := s.now().Add(s.o.Lifetimes.Refresh), created.Add(s.o.Lifetimes.Session)
 	if last.Before(end) {
@@ -68,8 +66,8 @@ func (s *Service) pair(ctx context.Context, p *people.Person, e *entry, refresh 
 	return &Pair{Access: access, Refresh: refresh, Life: s.o.Lifetimes.Access, Record: e.Record}, nil
 }
 
-// Browser returns a new browser token with the requested lifetime, limited to the range from a minute to seven days. Without a requested lifetime
-// it uses the default.
+// Browser returns a new browser token with the requested lifetime, limited to the range from a minute to seven days. The default applies if no
+// lifetime is requested.
 func (s *Service) Browser(ctx context.Context, p *people.Person, n New) (*Issued, error) {
 	if n.Life == 0 {
 		n.Life = s.o.Lifetimes.Browser
@@ -110,7 +108,7 @@ func (s *Service) Application(ctx context.Context, p *people.Person, n New) (*Is
 	return s.issue(ctx, p, e, n.Life)
 }
 
-// entry returns a new record of a kind for a person. It isn't written yet.
+// entry returns a new record for a person, without writing it.
 func (s *Service) entry(p *people.Person, kind Kind, n New) *entry {
 	return &entry{
 		Record: Record{ID: newID(), User: p.Name, Kind: kind, Via: p.Via, Label: line(n.Label), Client: line(n.Client), Address: line(n.Address), Created: s.now().UTC().Truncate(time.Second)},
@@ -159,7 +157,7 @@ func (s *Service) sign(ctx context.Context, c any) (secret.String, error) {
 	return secret.String(text), nil
 }
 
-// room ends a person's oldest sessions and browser tokens if there are too many.
+// room ends a person's oldest sessions and browser tokens if too many exist.
 func (s *Service) room(ctx context.Context, p *people.Person) error {
 	n := 0
 	for _, r := range s.Of(p.Name) { // newest first
@@ -178,7 +176,7 @@ func (s *Service) room(ctx context.Context, p *people.Person) error {
 	return nil
 }
 
-// Handle returns a text that looks like a token and identifies a record. It can be used only to revoke the token of the record.
+// Handle returns a text that looks like a token and identifies a record. It can only be used to revoke the token of the record.
 func Handle(r Record) string {
 	c := map[string]any{"username": r.User, "application": r.Kind == KindApplication, "iat": r.Created.Unix(), "jti": r.ID}
 	if !r.Expires.IsZero() {
@@ -192,10 +190,10 @@ func Handle(r Record) string {
 	return b.EncodeToString([]byte(`{"alg":"none"}`)) + "." + b.EncodeToString(payload) + ".x"
 }
 
-// maxText is the maximum length of the text of a token, in bytes.
+// maxText is the maximum length of a token, in bytes.
 const maxText = 4096
 
-// IDOf returns the id of the record that a token, a handle or an id identifies. It doesn't check a signature.
+// IDOf returns the record id in a token, a handle or an id. It doesn't check a signature.
 func IDOf(text string) (string, error) {
 	if idForm.MatchString(text) {
 		return text, nil

@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// spread is the time for which a new key isn't used for signing, so that all replicas know the key when its first signature arrives.
+	// spread is the time before a new key signs, so that all replicas have the key when its first signature arrives.
 	spread = time.Minute
-	// keep is the time for which a retired key is still accepted: the longest lifetime of a token that is verified only by its signature.
+	// keep is the time for which a retired key is still accepted. It equals the longest lifetime of a token that is verified only by its signature.
 	keep = 7 * 24 * time.Hour
 )
 
@@ -34,7 +34,7 @@ type key struct {
 	Retired time.Time `json:"retired,omitzero"`
 }
 
-// keyring holds all signing keys, by the key id that tokens contain.
+// keyring holds all signing keys by the key id that tokens contain.
 type keyring map[string]key
 
 const keysOf = "keys"
@@ -52,7 +52,7 @@ func parseKeys(data []byte) (keyring, error) {
 	return out, nil
 }
 
-// signing returns the key to sign with: the newest key that all replicas know, or else the oldest key.
+// signing returns the newest key that all replicas have, or the oldest key if no key is old enough.
 func (r keyring) signing(now time.Time) (string, ed25519.PrivateKey) {
 	ids := slices.SortedFunc(maps.Keys(r), func(a, b string) int { return cmp.Or(r[b].Created.Compare(r[a].Created), cmp.Compare(a, b)) })
 	ids = slices.DeleteFunc(ids, func(id string) bool { return !r[id].Retired.IsZero() && !now.Before(r[id].Retired) })
@@ -68,7 +68,7 @@ func (r keyring) signing(now time.Time) (string, ed25519.PrivateKey) {
 	return last, ed25519.NewKeyFromSeed(r[last].Seed)
 }
 
-// public returns the public key with an id, if the key is still valid.
+// public returns the public key with the given id, if the key is still valid.
 func (r keyring) public(id string, now time.Time) (ed25519.PublicKey, bool) {
 	k, ok := r[id]
 	if !ok || !k.Retired.IsZero() && now.Sub(k.Retired) > keep {
@@ -77,8 +77,7 @@ func (r keyring) public(id string, now time.Time) (ed25519.PublicKey, bool) {
 	return ed25519.NewKeyFromSeed(k.Seed).Public().(ed25519.PublicKey), true
 }
 
-// rotated returns the keyring with a new key. The keys that were in use retire when all replicas know the new key. rotated removes keys that
-// retired long ago.
+// rotated returns the keyring with a new key. The earlier keys retire when all replicas have the new key. rotated removes keys that retired long ago.
 func (r keyring) rotated(now time.Time) keyring {
 	out := maps.Clone(r)
 	maps.DeleteFunc(out, func(_ string, k key) bool { return !k.Retired.IsZero() && now.Sub(k.Retired) > keep })
@@ -94,7 +93,7 @@ func (r keyring) rotated(now time.Time) keyring {
 	return out
 }
 
-// due reports whether a new key should be created, because each key in use is at least as old as every.
+// due reports whether a new key should be created, because each active key is at least as old as every.
 func (r keyring) due(now time.Time, every time.Duration) bool {
 	young := false
 	for _, k := range r {
@@ -103,7 +102,7 @@ func (r keyring) due(now time.Time, every time.Duration) bool {
 	return !young
 }
 
-// keys returns the known signing keys. If no key exists, it creates the first key.
+// keys returns the signing keys. It creates the first key if no key exists.
 func (s *Service) keys(ctx context.Context) (keyring, error) {
 	if have, ok := s.objects.Get(v1.SigningKeys); ok && len(have.keys) > 0 {
 		return have.keys, nil
@@ -117,7 +116,7 @@ func (s *Service) keys(ctx context.Context) (keyring, error) {
 }
 
 // RotateKeys creates a new signing key. If revoke is true, signatures of earlier keys become invalid immediately, and sessions and browser tokens
-// end. Application tokens are identified by their hash and stay valid.
+// end. Application tokens stay valid, because they are identified by their hash.
 func (s *Service) RotateKeys(ctx context.Context, revoke bool) error {
 	_, err := s.changeKeys(ctx, func(have keyring) keyring {
 		if !revoke {

@@ -33,7 +33,7 @@ func (s *Service) watch(e *entry) <-chan struct{} {
 	return l.ended
 }
 
-// look wakes end, so that it checks all watched records now.
+// look makes end check all watched records now.
 func (s *Service) look() {
 	select {
 	case s.nudge <- struct{}{}:
@@ -81,13 +81,13 @@ func (s *Service) endNow() {
 }
 
 const (
-	// usedEvery is the precision with which the time of the last use is stored.
+	// usedEvery is the precision of the stored time of the last use.
 	usedEvery = 10 * time.Minute
-	// writing is the interval at which the times of use are stored.
+	// writing is the interval between two writes of the times of use.
 	writing = 30 * time.Second
 )
 
-// note records that a token is used now. writeUsed stores the time later.
+// note records in memory that a token is used now. writeUsed stores the time later.
 func (s *Service) note(e *entry) {
 	now := s.now()
 	if now.Sub(e.Used) < usedEvery {

@@ -12,19 +12,18 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Use is the purpose of a link. It is the audience in the signed text. No token has that audience, so a link can be used neither as a token nor for
-// another purpose.
+// Use is the purpose of a link, and the audience in the signed text. No token has this audience, so a link can't be used as a token or for another
+// purpose.
 type Use string
 
-// The purposes of links.
 const (
-	// UseLog is for a link to a log.
+	// UseLog is the purpose of a link to a log.
 	UseLog Use = "pai-link"
-	// UsePage is for the cookie of a proxied page.
+	// UsePage is the purpose of the cookie of a proxied page.
 	UsePage Use = "pai-page"
 )
 
-// link is the content of a link: the UID of the person who made it, the id of that person's session or application token, and the target.
+// link is the content of a link: the UID of the person, the id of the person's session or application token, and the target.
 type link struct {
 	UID      string          `json:"uid"`
 	Session  string          `json:"sid"`
@@ -33,8 +32,8 @@ type link struct {
 	To       json.RawMessage `json:"to"`
 }
 
-// Link signs the target of a link. Anyone who has the link may read the target with the permissions of the token's person until life has passed,
-// provided that the token is still valid. Links exist because a browser that downloads a log can't send a token in a header.
+// Link signs the target of a link, because a browser that downloads a log can't send a token in a header. Until life has passed, anyone with the link
+// may read the target with the permissions of the token's person. The token must still be valid.
 func (s *Service) Link(ctx context.Context, c Claims, use Use, to any, life time.Duration) (secret.String, error) {
 	body, err := json.Marshal(to)
 	if err != nil {
@@ -69,8 +68,8 @@ func (s *Service) Follow(ctx context.Context, use Use, text string, to any) (*Ve
 	return s.resume(ctx, l.Session, l.UID)
 }
 
-// Resume checks a session or an application token that an earlier request identified. session is the id of the session or token, and uid is the UID
-// of its person. The error is ErrInvalid, or it wraps people.ErrUnavailable.
+// Resume checks a session or an application token of an earlier request. session is the id of the session or token, and uid is the UID of its person.
+// The error is ErrInvalid, or it wraps people.ErrUnavailable.
 func (s *Service) Resume(ctx context.Context, session, uid string) (*Verified, error) {
 	if err := s.known(); err != nil {
 		return nil, err

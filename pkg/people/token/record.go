@@ -25,15 +25,15 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// entry is a Record with the data that verifies its token.
+// entry is a Record with the hashes that verify its token.
 type entry struct {
 	Record
 	person types.UID // the UID of the User
 	secret types.UID // the UID of the Secret
-	// hash is the hash of the token, or of the current refresh token.
+	// hash is the hash of the token or of the current refresh token.
 	hash string
-	// previous is the hash of the previous refresh token, which is accepted until the time in the field until. next is the current refresh token,
-	// encrypted with the previous one.
+	// previous is the hash of the previous refresh token, which is accepted before until. next is the current refresh token, encrypted with the
+	// previous refresh token.
 	previous string
 	until    time.Time
 	next     []byte
@@ -42,7 +42,7 @@ type entry struct {
 	version  string
 }
 
-// stored is a decoded Secret, which holds either a record or the signing keys.
+// stored is a decoded Secret. It holds either a record or the signing keys.
 type stored struct {
 	entry *entry
 	keys  keyring
@@ -57,7 +57,6 @@ func hashOf(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// decode decodes a Secret that holds a record or the signing keys.
 func decode(u *unstructured.Unstructured) (stored, error) {
 	s := &corev1.Secret{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, s); err != nil {
@@ -108,7 +107,6 @@ func decodeRecord(s *corev1.Secret) (*entry, error) {
 	return e, nil
 }
 
-// object returns the Secret that stores an entry.
 func (e *entry) object() (*unstructured.Unstructured, error) {
 	at := func(t time.Time) []byte {
 		if t.IsZero() {
@@ -144,10 +142,8 @@ func toObject(s *corev1.Secret) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: m}, err
 }
 
-// expired reports whether the expiry time of a record has passed.
 func (e *entry) expired(now time.Time) bool { return !e.Expires.IsZero() && !now.Before(e.Expires) }
 
-// create stores a new record.
 func (s *Service) create(ctx context.Context, e *entry) error {
 	object, err := e.object()
 	if err != nil {
@@ -161,7 +157,7 @@ func (s *Service) create(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// live reads a record from the API server. It fails with people.ErrUnavailable if line has no free slot, and ErrNone if the record doesn't exist.
+// live reads a record from the API server. It returns people.ErrUnavailable if line has no free slot, and ErrNone if the record doesn't exist.
 func (s *Service) live(ctx context.Context, id string, line chan struct{}) (*entry, error) {
 	if s.missing(id) {
 		return nil, ErrNone
@@ -188,7 +184,7 @@ func (s *Service) live(ctx context.Context, id string, line chan struct{}) (*ent
 	return got.entry, nil
 }
 
-// drop deletes a record. This replica forgets the record immediately.
+// drop deletes a record in the API server and in the memory of this replica.
 func (s *Service) drop(ctx context.Context, e *entry) error {
 	err := s.secrets.Delete(ctx, v1.TokenName(e.ID), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &e.secret}})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -198,7 +194,7 @@ func (s *Service) drop(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// away wraps an error of the API server in people.ErrUnavailable, because the state of a token isn't known after such an error.
+// away wraps an error of the API server in people.ErrUnavailable, because the state of the token is then unknown.
 func away(what string, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
@@ -208,7 +204,7 @@ func away(what string, err error) error {
 
 func isNone(err error) bool { return errors.Is(err, ErrNone) }
 
-// line removes control characters from a client's text, and shortens it.
+// line removes control characters from a client's text, and shortens the text.
 func line(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == utf8.RuneError {

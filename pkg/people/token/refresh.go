@@ -22,7 +22,7 @@ import (
 const grace = 30 * time.Second
 
 // Refresh returns the next pair of tokens of a session. If token is the previous refresh token, Refresh returns the current refresh token for half a
-// minute. After that time, the previous token revokes the session, because two programs have it. Earlier tokens revoke the session at any time.
+// minute. After that time, the previous token revokes the session, because two programs must have it. Older tokens always revoke the session.
 func (s *Service) Refresh(ctx context.Context, token secret.String, n New) (*Pair, error) {
 	id, ok := parseRefresh(token.Reveal())
 	if !ok {
@@ -71,8 +71,8 @@ func (s *Service) Refresh(ctx context.Context, token secret.String, n New) (*Pai
 	return nil, fmt.Errorf("%w: the session changes all the time", people.ErrUnavailable)
 }
 
-// next creates and stores the next refresh token of a session. It encrypts that token with the last one, so that the record alone doesn't reveal a
-// token.
+// next creates and stores the next refresh token of a session. It encrypts the new token with the last token, so that the record alone doesn't reveal
+// a token.
 func (s *Service) next(ctx context.Context, e *entry, token secret.String, n New) (secret.String, error) {
 	next := e.newRefresh()
 	sealed, err := seal(token, e.ID, next)
@@ -97,8 +97,8 @@ func (s *Service) next(ctx context.Context, e *entry, token secret.String, n New
 	return next, nil
 }
 
-// Proves returns nil if token is the current refresh token of a person's session, or was the current token until at most half a minute ago.
-// Otherwise it returns ErrInvalid. An access token doesn't prove that a client owns the session, because the access token may have been copied.
+// Proves returns nil if token is the current refresh token of a person's session, or was the current token until at most half a minute ago. Otherwise
+// it returns ErrInvalid. An access token isn't enough, because it may have been copied.
 func (s *Service) Proves(ctx context.Context, token secret.String, user string) error {
 	id, ok := parseRefresh(token.Reveal())
 	if !ok {
@@ -122,7 +122,7 @@ func (s *Service) Proves(ctx context.Context, token secret.String, user string) 
 	return nil
 }
 
-// RevokeRefresh ends the session to which a refresh token belongs.
+// RevokeRefresh ends the session of a refresh token.
 func (s *Service) RevokeRefresh(ctx context.Context, token secret.String) error {
 	id, ok := parseRefresh(token.Reveal())
 	if !ok {
@@ -138,17 +138,16 @@ func (s *Service) RevokeRefresh(ctx context.Context, token secret.String) error 
 	return s.drop(ctx, e)
 }
 
-// refreshPrefix is the prefix of each refresh token. It makes a leaked token easy to find and to distinguish from other strings.
+// refreshPrefix begins each refresh token, so that secret scanners can recognize leaked tokens.
 const refreshPrefix = "pair_"
 
-// The secret part of a refresh token consists of random bytes and a code. The code proves that the token belongs to its session, no matter how old
-// the token is.
+// The secret part of a refresh token consists of random bytes and a code. The code proves that the token belongs to its session, regardless of the
+// token's age.
 const (
 	randomBytes = 22
 	codeBytes   = 10
 )
 
-// newRefresh returns a new refresh token for a session.
 func (e *entry) newRefresh() secret.String {
 	if e.mark == nil {
 		e.mark = make([]byte, sha256.Size)
@@ -159,7 +158,7 @@ func (e *entry) newRefresh() secret.String {
 	return secret.String(refreshPrefix + e.ID + "_" + base64.RawURLEncoding.EncodeToString(append(b, e.code(b)...)))
 }
 
-// code returns the code that belongs to the random bytes of a refresh token.
+// code returns the code for the random bytes of a refresh token.
 func (e *entry) code(random []byte) []byte {
 	mac := hmac.New(sha256.New, e.mark)
 	_, _ = mac.Write([]byte(e.ID)) // never fails
@@ -172,8 +171,8 @@ func (e *entry) follows(hash []byte) bool {
 	return e.previous != "" && subtle.ConstantTimeCompare(hash, []byte(e.previous)) == 1
 }
 
-// issued reports whether a refresh token is or was a token of this session. Tokens from older releases have no code; issued recognizes only the
-// last two of them.
+// issued reports whether a refresh token is or was a token of this session. Tokens from older releases contain no code. Of these, issued recognizes
+// only the last two.
 func (e *entry) issued(token secret.String) bool {
 	hash := []byte(hashOf(token.Reveal()))
 	if subtle.ConstantTimeCompare(hash, []byte(e.hash)) == 1 || e.follows(hash) {
@@ -184,17 +183,16 @@ func (e *entry) issued(token secret.String) bool {
 	return err == nil && len(b) == randomBytes+codeBytes && e.mark != nil && hmac.Equal(b[randomBytes:], e.code(b[:randomBytes]))
 }
 
-// parseRefresh returns the record id in a refresh token.
 func parseRefresh(text string) (id string, ok bool) {
 	rest, ok := strings.CutPrefix(text, refreshPrefix)
 	id, secretPart, found := strings.Cut(rest, "_")
 	return id, ok && found && idForm.MatchString(id) && len(secretPart) == base64.RawURLEncoding.EncodedLen(randomBytes+codeBytes)
 }
 
-// purpose prevents sealed tokens from being opened as another kind of text.
+// purpose prevents the use of encrypted refresh tokens for another purpose.
 const purpose = "paictl refresh token"
 
-// seal encrypts the next refresh token with the last refresh token, so that only the last token can decrypt it.
+// seal encrypts the next refresh token with the last refresh token, so that only the last token can decrypt the next.
 func seal(with secret.String, id string, next secret.String) ([]byte, error) {
 	aead, err := box([]byte(with.Reveal()), purpose)
 	if err != nil {

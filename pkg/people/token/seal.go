@@ -24,8 +24,8 @@ func box(secret []byte, purpose string) (cipher.AEAD, error) {
 	return chacha20poly1305.NewX(key)
 }
 
-// Seal encrypts and authenticates a text that a client stores for the service. Any replica can open the text for the same purpose until the signing
-// key that Seal used is removed.
+// Seal encrypts and authenticates a text that a client stores for the service. Any replica can decrypt the text for the same purpose until the
+// signing key is removed.
 func (s *Service) Seal(ctx context.Context, purpose string, text []byte) (string, error) {
 	ring, err := s.keys(ctx)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Service) Seal(ctx context.Context, purpose string, text []byte) (string
 	return id + "." + base64.RawURLEncoding.EncodeToString(aead.Seal(nonce, nonce, text, []byte(id))), nil
 }
 
-// Unseal opens a text that Seal returned for the same purpose. It returns ErrInvalid for any other text.
+// Unseal decrypts a text that Seal returned for the same purpose. It returns ErrInvalid for any other text.
 func (s *Service) Unseal(ctx context.Context, purpose, sealed string) ([]byte, error) {
 	id, text, ok := strings.Cut(sealed, ".")
 	data, err := base64.RawURLEncoding.DecodeString(text)

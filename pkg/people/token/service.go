@@ -22,7 +22,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// tries is how many times a change is tried if another process changes the object at the same time.
+// tries is the maximum number of tries of a change after conflicts.
 const tries = 8
 
 // Service creates and checks tokens.
@@ -40,15 +40,15 @@ type Service struct {
 	used    map[string]time.Time // times of use, to be written later
 	asked   time.Time            // when the keys were last read from the API server
 	nudge   chan struct{}        // signals that something changed
-	// signed and shown limit how many records are read from the API server at a time: signed for tokens that the service has signed, and shown for
-	// texts that a client may have invented.
+	// signed and shown limit the number of simultaneous reads of records from the API server. signed is for tokens with a valid signature. shown is
+	// for texts that a client may have invented.
 	signed, shown chan struct{}
 }
 
-// maxLive is the capacity of signed and of shown. Further requests fail with a temporary error, so that they don't block other requests.
+// maxLive is the capacity of signed and of shown. Further requests fail with a temporary error instead of waiting.
 const maxLive = 32
 
-// Open returns a Service. It doesn't send a request yet.
+// Open returns a Service. It sends no requests.
 func Open(config *rest.Config, d *people.Directory, o Options) (*Service, error) {
 	api, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -119,11 +119,10 @@ func (s *Service) Fresh() error {
 	return s.people.Fresh()
 }
 
-// tending is the interval at which Tend checks keys and expired records.
 const tending = time.Minute
 
-// Tend creates and rotates keys, removes expired records, and writes to ignored Users why they are ignored, until ctx ends. Only the leading
-// replica runs it.
+// Tend maintains the stored data until ctx ends. It creates and rotates keys, removes expired records, and writes the reasons to ignored Users. Only
+// the leading replica runs Tend.
 func (s *Service) Tend(ctx context.Context) error {
 	for {
 		if err := s.tend(ctx); err != nil && ctx.Err() == nil {
@@ -178,7 +177,8 @@ func (s *Service) Of(user string) []Record {
 	return out
 }
 
-// counts reports whether the record belongs to an existing person, and not to an earlier person of that name or to a session that has ended.
+// counts reports whether the record belongs to an existing person. It returns false for a record of an earlier person with the same name, or of a
+// session that has ended.
 func (s *Service) counts(e *entry) bool {
 	p, err := s.people.ByUID(e.person)
 	return err == nil && p.Name == e.User && (e.Kind == KindApplication || e.sessions >= p.Sessions)
@@ -206,7 +206,7 @@ func (s *Service) RevokeVia(ctx context.Context, user, provider string) (n int, 
 	return s.revoke(ctx, func(e *entry) bool { return e.User == user && e.Via == provider && e.Kind != KindApplication })
 }
 
-// RevokeAll ends all of a person's tokens, or all except application tokens if keepApplication is set. It returns their number.
+// RevokeAll ends all of a person's tokens, or all except application tokens if keepApplication is true. It returns their number.
 func (s *Service) RevokeAll(ctx context.Context, user string, keepApplication bool) (n int, err error) {
 	return s.revoke(ctx, func(e *entry) bool { return e.User == user && (!keepApplication || e.Kind != KindApplication) })
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// quiet is an API server with a signing key and no tokens. It blocks requests for a token until the test lets them continue.
+// quiet is an API server with a signing key and no tokens. It blocks requests for a token until the test releases them.
 type quiet struct {
 	asked, beats atomic.Int32
 	goOn         chan struct{}
@@ -75,7 +75,7 @@ func openQuiet(t *testing.T, perSecond float32, atOnce int) (*quiet, *token.Serv
 	return q, s
 }
 
-// madeUp returns the nth text that looks like a refresh token.
+// madeUp returns the nth invented refresh token.
 func madeUp(n int) secret.String {
 	id := strings.Repeat(string("abcdefghijklmnopqrstuvwxyz"[n%26]), 19) + string("abcdefghijklmnopqrstuvwxyz"[n/26])
 	return secret.String("pair_" + id + "_" + strings.Repeat("A", 43))

@@ -15,10 +15,9 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Kind is the kind of a record. The record of a session has access and refresh tokens; each other record has one token.
+// Kind is the kind of a record. A session has access and refresh tokens. Each other record has one token.
 type Kind string
 
-// The kinds of records.
 const (
 	KindSession     Kind = "session"
 	KindBrowser     Kind = "browser"
@@ -71,12 +70,12 @@ type Verified struct {
 	Claims  Claims
 	// Via is the field Via of the token's Record.
 	Via string
-	// Ended is closed when the token or its session is revoked or expires, or when the person is disabled or removed. Streams must end at that
-	// time. The expiry of a session's access token doesn't close Ended.
+	// Ended is closed when the token or its session is revoked or expires, or when the person is disabled or removed. Streams must then end. The
+	// expiry of a session's access token doesn't close Ended.
 	Ended <-chan struct{}
 }
 
-// Claims holds the claims of a token. All kinds of tokens have the same claims.
+// Claims holds the claims of a token. All kinds of tokens use the same claims.
 type Claims struct {
 	Username    string `json:"username"`
 	Application bool   `json:"application"`
@@ -89,12 +88,11 @@ type Claims struct {
 	Type        string `json:"typ"` // access, browser, application
 }
 
-// Errors of the package. All other errors wrap people.ErrUnavailable. They mean that the token couldn't be checked, so the response must not be
-// 401.
+// Errors of the package. All other errors wrap people.ErrUnavailable. They mean that the token couldn't be checked, so the response must not be 401.
 var (
 	// ErrInvalid means that a token isn't from this service, has expired or was revoked, or that the token's person may not sign in.
 	ErrInvalid = errors.New("the token is not valid")
-	// ErrReused means that a refresh token was used a second time, and that its session has been revoked. It wraps ErrInvalid.
+	// ErrReused means that a refresh token was used a second time, and that its session was revoked. It wraps ErrInvalid.
 	ErrReused = fmt.Errorf("%w: the refresh token was used before, and the session is revoked", ErrInvalid)
 	ErrNone   = errors.New("there is no such token")
 	// ErrTooMany means that a person has the maximum number of application tokens.
@@ -117,7 +115,7 @@ type Options struct {
 	Log       *slog.Logger     // nil discards the log
 }
 
-// ReusedError is an ErrReused that names the person of the session.
+// ReusedError is an ErrReused with the name of the session's person.
 type ReusedError struct{ User string }
 
 func (*ReusedError) Error() string { return ErrReused.Error() }

@@ -29,14 +29,14 @@ func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
 const good = "correct horse battery"
 
-// replica is a Directory and a Service that don't share memory with other replicas.
+// replica is a Directory and a Service with separate memory.
 type replica struct {
 	*token.Service
 	people *people.Directory
 	skew   atomic.Int64
 }
 
-// replicas returns n replicas that watch the same API server, which has the users ann and bob.
+// replicas returns n replicas that watch the same API server with the users ann and bob.
 func replicas(t *testing.T, n int) []*replica {
 	t.Helper()
 	c := kubetest.Start(t)

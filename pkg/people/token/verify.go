@@ -17,11 +17,11 @@ import (
 const typeAccess = "access"
 
 const (
-	// leeway is the maximum difference between the clocks of the masters that is accepted. It applies to the time of issue, not to the expiry.
+	// leeway is the accepted difference between the clocks of the masters. It applies to the time of issue, not to the expiry.
 	leeway = time.Minute
-	// absent is the time for which the absence of a record in the API server is cached.
+	// absent is how long the absence of a record in the API server is cached.
 	absent = 2 * time.Second
-	// maxAbsent is the number of absent records that are cached.
+	// maxAbsent is the maximum number of cached absent records.
 	maxAbsent = 10000
 )
 
@@ -53,8 +53,8 @@ func (s *Service) Verify(ctx context.Context, text string) (*Verified, error) {
 	return &Verified{Person: p, Subject: p.Subject(t), Claims: *c, Via: e.Via, Ended: s.watch(e)}, nil
 }
 
-// known returns nil if the data about people and tokens is up to date. If Run isn't running, it returns nil, because a command has just loaded the
-// data.
+// known returns nil if the data about people and tokens is up to date. It also returns nil while Run isn't running, because a command has just loaded
+// the data.
 func (s *Service) known() error {
 	s.mu.Lock()
 	running := s.running
@@ -65,8 +65,8 @@ func (s *Service) known() error {
 	return s.Fresh()
 }
 
-// parse checks a token without its record. signed reports whether the signature is valid. An application token outlives the key that signed it. For
-// such a token, signed is false, and only the token's hash can prove that it is valid.
+// parse checks a token without its record. signed reports whether the signature is valid. An application token may outlive its signing key. signed is
+// then false, and only the token's hash can prove that the token is valid.
 func (s *Service) parse(ctx context.Context, text string) (c *Claims, signed bool, err error) {
 	if len(text) > maxText {
 		return nil, false, ErrInvalid
@@ -91,8 +91,7 @@ func (s *Service) parse(ctx context.Context, text string) (c *Claims, signed boo
 	return c, signed, s.checkClaims(c)
 }
 
-// public returns the public key with an id. If the key is unknown, public reads the keys from the API server, because another replica may just have
-// created the key.
+// public returns the public key with the given id. It reads unknown keys from the API server, because another replica may just have created the key.
 func (s *Service) public(ctx context.Context, id string) (ed25519.PublicKey, bool, error) {
 	ring, err := s.keys(ctx)
 	if err != nil {
@@ -117,7 +116,7 @@ func (s *Service) public(ctx context.Context, id string) (ed25519.PublicKey, boo
 	return public, known, nil
 }
 
-// checkClaims checks the claims of a token as far as possible without the token's record.
+// checkClaims checks the claims that don't depend on the token's record.
 func (s *Service) checkClaims(c *Claims) error {
 	now := s.now()
 	switch {
@@ -131,8 +130,8 @@ func (s *Service) checkClaims(c *Claims) error {
 	return nil
 }
 
-// record returns the record with an id. It reads the record from the API server only if the watch hasn't delivered the record and the token is
-// signed, because another replica may just have created the record.
+// record returns the record with the given id. It reads a missing record of a signed token from the API server, because another replica may just have
+// created the record.
 func (s *Service) record(ctx context.Context, id string, signed bool) (*entry, error) {
 	if have, ok := s.objects.Get(secretOf(id)); ok && have.entry != nil {
 		return have.entry, nil
@@ -147,7 +146,7 @@ func (s *Service) record(ctx context.Context, id string, signed bool) (*entry, e
 	return e, err
 }
 
-// missing reports whether the API server had no record with this id a moment ago, and the watch hasn't delivered the record since.
+// missing reports whether the API server recently had no record with this id, and the watch hasn't delivered the record since.
 func (s *Service) missing(id string) bool {
 	if _, there := s.objects.Get(secretOf(id)); there {
 		return false
@@ -196,7 +195,7 @@ func (s *Service) check(c *Claims, e *entry, text string) (*people.Person, error
 	return s.holder(e)
 }
 
-// holder returns the person of a record, if the record is still valid.
+// holder returns the person of a valid record.
 func (s *Service) holder(e *entry) (*people.Person, error) {
 	if e.expired(s.now()) || s.objects.Deleted(e.secret) {
 		return nil, ErrInvalid

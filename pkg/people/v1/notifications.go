@@ -13,18 +13,18 @@ type NoticeEvent string
 
 // Kinds of notices.
 const (
-	// NoticeStarted means that a job has started, NoticeFinished that it succeeded, and NoticeFailed that it failed.
+	// NoticeStarted means that a job has started. NoticeFinished means that it succeeded. NoticeFailed means that it failed.
 	NoticeStarted  NoticeEvent = "started"
 	NoticeFinished NoticeEvent = "finished"
 	NoticeFailed   NoticeEvent = "failed"
-	// NoticeStopped means that someone stopped the job, and NoticeRetried that another attempt began.
+	// NoticeStopped means that a person or a policy stopped the job. NoticeRetried means that another attempt began.
 	NoticeStopped NoticeEvent = "stopped"
 	NoticeRetried NoticeEvent = "retried"
 	// NoticePreempted means that a job with a guarantee took the job's GPUs.
 	NoticePreempted NoticeEvent = "preempted"
 	// NoticeWaiting means that the job has waited longer than Notifications.WaitMinutes.
 	NoticeWaiting NoticeEvent = "waiting"
-	// NoticeStopping means that a policy or an administrator is about to stop the job, has stopped it, or no longer plans to stop it.
+	// NoticeStopping means that a policy or an administrator has announced, carried out or canceled the end of the job.
 	NoticeStopping NoticeEvent = "stopping"
 )
 
@@ -36,7 +36,7 @@ func NoticeEvents() []NoticeEvent {
 const (
 	// DefaultWaitMinutes is the value of WaitMinutes for a person who hasn't set it.
 	DefaultWaitMinutes = 60
-	// MaxWaitMinutes is the maximum value of WaitMinutes: 30 days.
+	// MaxWaitMinutes is the maximum value of WaitMinutes, which is 30 days.
 	MaxWaitMinutes = 30 * 24 * 60
 )
 

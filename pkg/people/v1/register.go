@@ -11,7 +11,7 @@ const (
 	KindGroup = "Group"
 )
 
-// The resources of the kinds, which are cluster-scoped.
+// The cluster-scoped resources of the kinds.
 var (
 	Users  = GroupVersion.WithResource("users")
 	Groups = GroupVersion.WithResource("groups")

@@ -5,11 +5,11 @@ import (
 	"encoding/hex"
 )
 
-// Namespace is the namespace of the Secrets of people. On the platform, only the server's account has a role in this namespace, except that the
+// Namespace is the namespace of the Secrets of people. On the platform, only the server's account has a role in this namespace. As an exception, the
 // alert handler may read the Secret Webhooks.
 const Namespace = "pai-people"
 
-// LabelPeople holds the kind of a Secret in Namespace, which is one of the kinds below. LabelUser holds the name of the Secret's owner.
+// LabelPeople is the label with the kind of a Secret in Namespace. LabelUser is the label with the name of the Secret's owner.
 const (
 	LabelPeople = "paictl.openpai.org/people"
 	LabelUser   = "paictl.openpai.org/user"
@@ -23,29 +23,29 @@ const (
 	SecretKeys      = "keys"
 	SecretOnce      = "once"
 	SecretRefresh   = "refresh"
-	// SecretProvider is the kind of a Secret that holds the issuer or the directory that a sign-in provider had when it was first used.
+	// SecretProvider is the kind of a Secret with the issuer or directory of a sign-in provider at its first use.
 	SecretProvider = "provider"
-	// SecretSubmission is the kind of a Secret that holds the response to a submission with an idempotency key.
+	// SecretSubmission is the kind of a Secret with the response to a submission with an idempotency key.
 	SecretSubmission = "submission"
 	// SecretWebhooks is the kind of the Secret Webhooks.
 	SecretWebhooks = "webhooks"
 )
 
-// Names of Secrets that exist once.
+// Names of Secrets that exist only once.
 const (
 	// SigningKeys holds the keys that sign tokens.
 	SigningKeys = "signing-keys"
-	// FirstAdministrator holds the hash of the one-time code with which the first administrator is created.
+	// FirstAdministrator holds the hash of the one-time code that creates the first administrator.
 	FirstAdministrator = "first-administrator"
-	// Webhooks holds the addresses of people's own webhooks, by the ObjectName of the person. It is a single Secret, so that the alert handler
-	// needs the right to read only this Secret.
+	// Webhooks holds the addresses of people's own webhooks, by the ObjectName of the person. All addresses are in one Secret, so that the alert
+	// handler needs permission to read only this Secret.
 	Webhooks = "webhooks"
 )
 
-// AdministratorsLease is the Lease in Namespace that is held during changes that could remove the last administrator.
+// AdministratorsLease is the Lease in Namespace for changes that could remove the last administrator.
 const AdministratorsLease = "people-administrators"
 
-// RoundsLease is the Lease in Namespace that records the time since which providers have been queried, and the end of the last round.
+// RoundsLease is the Lease in Namespace that records the first and last times of the current rounds of requests to providers.
 const RoundsLease = "sign-in-rounds"
 
 // PasswordName returns the name of the Secret with the hash of a person's password.
@@ -66,5 +66,5 @@ func ProviderName(provider string) string { return "provider-" + provider }
 // OnceName returns the name of the Secret of a one-time code. The name doesn't contain the code.
 func OnceName(kind, id string) string { return "once-" + kind + "-" + id }
 
-// TokenName returns the name of the Secret that holds the record of a token. The name doesn't contain the token.
+// TokenName returns the name of the Secret with the record of a token. The name doesn't contain the token.
 func TokenName(id string) string { return "token-" + id }

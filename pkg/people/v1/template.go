@@ -14,13 +14,13 @@ const KindTemplate = "Template"
 // Templates is the resource of Template, which is cluster-scoped.
 var Templates = GroupVersion.WithResource("templates")
 
-// AnnotationUpdated on a Template holds the time when its Spec was last changed, in RFC 3339.
+// AnnotationUpdated is an annotation of a Template with the time of the last change of its Spec, in RFC 3339.
 const AnnotationUpdated = "paictl.openpai.org/updated"
 
 // CategoryOfficial is a category that only administrators may assign. Only administrators may change its templates.
 const CategoryOfficial = "official example"
 
-// AuthorBuiltIn is the author of the templates that are a part of the program. No person can have this name.
+// AuthorBuiltIn is the author of the templates that are part of the program. No person can have this name.
 const AuthorBuiltIn = "@catalogue"
 
 // +kubebuilder:object:root=true
@@ -104,7 +104,7 @@ type TemplateStatus struct {
 	Stars []string `json:"stars,omitempty"`
 }
 
-// Updated returns the time when the author's fields were last changed.
+// Updated returns the time of the last change of the author's fields.
 func (t *Template) Updated() time.Time {
 	at, err := time.Parse(time.RFC3339, t.Annotations[AnnotationUpdated])
 	if err != nil {

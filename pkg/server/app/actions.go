@@ -27,14 +27,14 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// MaxActions is the largest Limit of an ActionFilter.
+// MaxActions is the maximum of the field Limit of an ActionFilter.
 const MaxActions = 1000
 
 // ActionFilter selects Actions, and limits the number of Actions on a page.
 type ActionFilter struct {
 	Phases       []actionsv1.Phase // none: all
 	Machine, Job string            // "": all; a job is OWNER/NAME
-	// Limit is the maximum number of Actions, from 1 to MaxActions. Cursor is where an earlier page ended.
+	// Limit is the maximum number of Actions, from 1 to MaxActions. Cursor is the cursor that an earlier page returned.
 	Limit  int
 	Cursor string
 }
@@ -45,7 +45,7 @@ func (f *ActionFilter) selects(a *actionsv1.Action) bool {
 		(f.Job == "" || a.Spec.Job != nil && a.Spec.Job.Name == f.Job)
 }
 
-// actionClient is the client for Actions. The first request creates it.
+// actionClient is the client for Actions. The first request creates the client.
 type actionClient struct {
 	once    sync.Once
 	objects dynamic.ResourceInterface
@@ -66,8 +66,8 @@ func (d *Actions) actions() (dynamic.ResourceInterface, error) {
 	return c.objects, c.err
 }
 
-// Actions returns the Actions that a filter selects, the latest first and without the results of their parts. Only administrators may call it. next
-// is the cursor of the following page, or "" after the last page.
+// Actions returns the selected Actions without the results of their parts, the latest first. Only administrators may call it. next is the cursor of
+// the following page, or "" after the last page.
 func (d *Actions) Actions(ctx context.Context, f ActionFilter) (items []*actionsv1.Action, next string, err error) {
 	if err := rules.Class("action.read", &d.caller.Subject); err != nil {
 		return nil, "", err
@@ -94,7 +94,7 @@ func (d *Actions) Actions(ctx context.Context, f ActionFilter) (items []*actions
 	return items, next, nil
 }
 
-// listActions reads the Actions from the API server in parts. It returns the latest of the selected Actions; most is their maximum number.
+// listActions lists Actions page by page in the API server. It returns the latest of the selected Actions, at most the given number.
 func (d *Actions) listActions(ctx context.Context, most int, selected func(*actionsv1.Action) bool) (items []*actionsv1.Action, err error) {
 	objects, err := d.actions()
 	if err != nil {
@@ -123,13 +123,13 @@ func (d *Actions) listActions(ctx context.Context, most int, selected func(*acti
 	return items, err
 }
 
-// place is the position of an Action in the list of Actions, which is sorted by creation time and then by name.
+// place is a position in the list of Actions, which is sorted by creation time and name.
 type place struct {
 	at   int64 // seconds
 	name string
 }
 
-// compare returns a negative number if the place comes before an Action, 0 if it is the Action's place, and a positive number otherwise.
+// compare returns a negative number if the place is before an Action, 0 if it is the place of the Action, and a positive number otherwise.
 func (p *place) compare(a *actionsv1.Action) int {
 	return cmp.Or(cmp.Compare(a.CreationTimestamp.Unix(), p.at), strings.Compare(p.name, a.Name))
 }
@@ -154,7 +154,7 @@ func readActionCursor(text string) (*place, error) {
 	return &place{n, name}, nil
 }
 
-// Action returns the Action of a name. Only administrators may call it.
+// Action returns the Action with the given name. Only administrators may call it.
 func (d *Actions) Action(ctx context.Context, name string) (*actionsv1.Action, error) {
 	if err := rules.Class("action.read", &d.caller.Subject); err != nil {
 		return nil, err
@@ -173,35 +173,36 @@ func (d *Actions) action(ctx context.Context, name string) (*actionsv1.Action, e
 	return actionOf(name)(objects.Get(ctx, name, metav1.GetOptions{}))
 }
 
-// NewAction is a request for an operation. It contains the name of the target; the server finds the target's UID.
+// NewAction is a request for an operation. It contains the name of the target. The server adds the target's UID.
 type NewAction struct {
 	Operation actionsv1.Operation
-	// Job is the target of OperationStopJob and OperationRequeueJob, as OWNER/NAME. Machine is the target of all other operations; OperationResetGPU
-	// needs GPU, too.
+	// Job is the target of OperationStopJob and OperationRequeueJob, as OWNER/NAME. Machine is the target of all other operations. OperationResetGPU
+	// also requires GPU.
 	Job, Machine string
 	GPU          *int32
 	Reason       string
 	Grace        time.Duration
-	// NotAfter is the time when a request expires that hasn't begun. If it is zero, the request expires defaultValid after the end of its grace
-	// period.
+	// NotAfter is the time at which a request expires that hasn't begun. If NotAfter is zero, the request expires defaultValid after the end of its
+	// grace period.
 	NotAfter time.Time
 	DryRun   bool
 }
 
 const (
-	// maxGrace bounds the grace period. A request may wait to begin after its grace period, for defaultValid by default and for maxValid at most.
+	// maxGrace limits the grace period. After the grace period, a request may wait for defaultValid by default, or for a requested time of at most
+	// maxValid.
 	maxGrace     = 7 * 24 * time.Hour
 	defaultValid = time.Hour
 	maxValid     = 7 * 24 * time.Hour
-	// maxActionReason bounds a reason, in characters. maxCancelReason bounds the reason of a cancellation. It is smaller, because the person's name
+	// maxActionReason limits a reason, in characters. maxCancelReason limits the reason of a cancellation. It is smaller, because the person's name
 	// is added to the reason.
 	maxActionReason = 500
 	maxCancelReason = 200
-	// mostCancelTries bounds how often CancelAction reads an Action again because the Action has changed during the cancellation.
+	// mostCancelTries limits how often CancelAction repeats a cancellation after a conflict.
 	mostCancelTries = 5
 )
 
-// check returns an error for the first mistake in the request that can be found without the cluster. It also sets the default expiry.
+// check returns the first error in the request that doesn't depend on the cluster. It also sets the default expiry.
 func (n *NewAction) check(now time.Time) error {
 	switch job := n.Operation.ForJobs(); {
 	case !slices.Contains(actionsv1.Operations(), n.Operation):
@@ -242,7 +243,6 @@ func checkActionReason(text string, most int) error {
 	return nil
 }
 
-// join joins values with commas, for messages.
 func join[T ~string](values []T) string {
 	out := make([]string, len(values))
 	for i, v := range values {
@@ -251,7 +251,7 @@ func join[T ~string](values []T) string {
 	return strings.Join(out, ", ")
 }
 
-// RequestAction makes an Action, which pai-alert-handler carries out after it has checked again that the caller is an administrator.
+// RequestAction creates an Action. Before pai-alert-handler carries out the Action, it checks again that the caller is an administrator.
 func (d *Actions) RequestAction(ctx context.Context, n NewAction) (made *actionsv1.Action, err error) {
 	name := strings.ToLower(string(n.Operation) + "-" + rand.Text()[:10])
 	detail := map[string]string{"operation": wire.Shown(string(n.Operation)), "reason": wire.Shown(n.Reason)}
@@ -309,8 +309,8 @@ func (d *Actions) makeAction(ctx context.Context, name string, n *NewAction) (*a
 	return actionOf(name)(made, err)
 }
 
-// requester returns the caller in the form that an Action stores. Because of the UID, a later person with the same name can't be mistaken for the
-// requester.
+// requester returns the caller in the form that an Action stores. The form contains the UID, so that a later person with the same name isn't mistaken
+// for the requester.
 func (d *Actions) requester(ctx context.Context) (actionsv1.Requester, error) {
 	const most = 253
 	switch {
@@ -353,8 +353,7 @@ func (d *Actions) targetMachine(ctx context.Context, name string, gpu *int32) (*
 	return &actionsv1.Machine{Name: node.Name, UID: node.UID, GPU: gpu}, nil
 }
 
-// CancelAction withdraws an Action that hasn't begun, or a drain even after it has begun. A canceled Action doesn't
-// change.
+// CancelAction cancels an Action that hasn't begun, or a drain that has begun. It doesn't change an Action that was already canceled.
 func (d *Actions) CancelAction(ctx context.Context, name, reason string) (a *actionsv1.Action, err error) {
 	thing := rules.Thing{Kind: rules.KindAction, Name: wire.Shown(name)}
 	err = d.did(ctx, "action.cancel", thing, map[string]string{"reason": wire.Shown(reason)}, func(ctx context.Context) error {
@@ -374,7 +373,7 @@ func (d *Actions) CancelAction(ctx context.Context, name, reason string) (a *act
 			if err := cancelable(a); err != nil {
 				return err
 			}
-			// The Action may have begun at this moment, so the next try reads it again.
+			// The Action may have begun in between, so the next try reads the Action again.
 			if a, err = d.cancelAction(ctx, a, reason); !errors.Is(err, ErrChanged) {
 				return err
 			}
@@ -422,14 +421,14 @@ func (d *Actions) cancelAction(ctx context.Context, a *actionsv1.Action, reason 
 	return actionOf(a.Name)(made, err)
 }
 
-// isObjectName reports whether a text can be the name of an object without a namespace.
+// isObjectName reports whether a text is a valid name of a cluster-scoped object.
 func isObjectName(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }
 
 func noAction(name string) error {
 	return &wire.Error{Status: http.StatusNotFound, Code: codeNoAction, Message: fmt.Sprintf("Action %s is not found.", wire.Shown(name)), Remedy: "see the names of actions with: paictl action list"}
 }
 
-// actionError converts an error of the API server about an Action to an error that explains it to the caller.
+// actionError converts an error of the API server about an Action to an error for the caller.
 func actionError(name string, err error) error {
 	switch {
 	case apierrors.IsNotFound(err) && strings.Contains(err.Error(), "could not find the requested resource"):
@@ -441,7 +440,7 @@ func actionError(name string, err error) error {
 	return err
 }
 
-// actionOf returns a function that converts the API server's response about an Action to the Action or an error.
+// actionOf returns a function that converts the API server's response to an Action or an error.
 func actionOf(name string) func(*unstructured.Unstructured, error) (*actionsv1.Action, error) {
 	return func(u *unstructured.Unstructured, err error) (*actionsv1.Action, error) {
 		if err != nil {

@@ -33,12 +33,12 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// records is an audit that keeps its records in memory.
+// records is an audit log in memory.
 type records []audit.Record
 
 func (r *records) Write(_ context.Context, one audit.Record) { *r = append(*r, one) }
 
-// requests is a cluster with the job vic/train and the machine gpu-1. In the cluster, root is an administrator.
+// requests is a cluster with the job vic/train, the machine gpu-1 and the administrator root.
 type requests struct {
 	*relatives
 	audit   records
@@ -265,8 +265,8 @@ func TestAnActionIsCanceledUntilItHasBegun(t *testing.T) {
 	}
 }
 
-// The Action changes after the server has read it and before the server patches it. If the Action has begun by then, it isn't canceled. Otherwise it
-// is canceled.
+// The Action changes after the server has read it and before the server patches it. An Action that has begun by then isn't canceled. Another changed
+// Action is canceled.
 func TestAnActionThatBeginsDuringItsCancellation(t *testing.T) {
 	for _, phase := range []actionsv1.Phase{actionsv1.PhaseNoticed, actionsv1.PhaseActing} {
 		r := newRequests(t)
@@ -306,7 +306,7 @@ func TestAnActionThatBeginsDuringItsCancellation(t *testing.T) {
 	}
 }
 
-// A cluster without the alert handler has no definition of Actions.
+// A cluster without the alert handler doesn't define the kind Action.
 func TestWithoutTheAlertHandlerTheAnswerNamesTheRemedy(t *testing.T) {
 	r := newRequests(t)
 	r.client.PrependReactor("*", "actions", func(kubetesting.Action) (bool, runtime.Object, error) {
@@ -327,7 +327,7 @@ func TestWithoutTheAlertHandlerTheAnswerNamesTheRemedy(t *testing.T) {
 	check(err)
 }
 
-// The server lists the Actions once, and then receives changes from a watch. It knows the Actions that it has created itself immediately.
+// The server lists the Actions once, and then receives changes from a watch. The next page immediately contains Actions that the server has created.
 func TestPagesNeedNoListOfAllActions(t *testing.T) {
 	r := newRequests(t)
 	r.put(t, "drain-1", r.now, func(a *actionsv1.Action) { a.Status.Results = []actionsv1.Result{{Target: "pai-jobs/a"}} })

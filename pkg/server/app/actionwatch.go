@@ -15,12 +15,12 @@ import (
 	"github.com/openpai/paictl/pkg/people"
 )
 
-// ActionWatch keeps the Actions of the cluster by watch, so that the server doesn't list all of them for each page.
+// ActionWatch watches the Actions of the cluster, so that the server doesn't list all Actions for each page.
 type ActionWatch struct {
 	store *watch.Store[*actionsv1.Action]
 }
 
-// OpenActions connects to the API server. The returned ActionWatch has no Actions until Run has read them.
+// OpenActions returns an ActionWatch without Actions. Run reads the Actions.
 func OpenActions(config *rest.Config, log *slog.Logger) (*ActionWatch, error) {
 	objects, err := watch.Client(config)
 	if err != nil {
@@ -40,19 +40,19 @@ func watchActions(source watch.Source, log *slog.Logger) *ActionWatch {
 		}})}
 }
 
-// brief removes the results of the parts and the managed fields from an Action, to save memory.
+// brief removes the results of the parts and the managed fields from an Action to save memory.
 func brief(a *actionsv1.Action) *actionsv1.Action {
 	a.Status.Results, a.ManagedFields = nil, nil
 	return a
 }
 
-// Run keeps the Actions current until ctx ends.
+// Run watches the Actions until ctx ends.
 func (w *ActionWatch) Run(ctx context.Context) error {
 	w.store.Run(ctx)
 	return nil
 }
 
-// all returns the Actions by name. ok is false if the Actions may be old, or if no watch keeps them.
+// all returns the Actions by name. ok is false if the Actions may be stale, or if w is nil.
 func (w *ActionWatch) all() (all map[string]*actionsv1.Action, ok bool) {
 	if w == nil || !w.store.Synced() || time.Since(w.store.Confirmed()) > people.StaleAfter {
 		return nil, false
@@ -60,7 +60,7 @@ func (w *ActionWatch) all() (all map[string]*actionsv1.Action, ok bool) {
 	return w.store.All(), true
 }
 
-// put stores an Action that the API server returned, so that the next list contains it.
+// put stores an Action from the API server's response, so that the next list contains the Action.
 func (w *ActionWatch) put(u *unstructured.Unstructured) {
 	if w != nil && u != nil {
 		w.store.Put(u)

@@ -11,8 +11,8 @@ import (
 // Alert is a firing alert.
 type Alert = alerts.Alert
 
-// Alerts returns the firing alerts, including silenced alerts, the latest first. Administrators and users who are granted the Alerts page see all
-// alerts; other users see the alerts about the jobs that they can see.
+// Alerts returns the firing alerts, including silenced alerts, the latest first. Administrators, and users who are granted the Alerts page, get all
+// alerts. Other users get the alerts about jobs that they may read.
 func (d *Actions) Alerts(ctx context.Context) ([]Alert, error) {
 	if err := rules.Class("alert.read", &d.caller.Subject); err != nil {
 		return nil, err

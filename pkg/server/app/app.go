@@ -1,6 +1,6 @@
-// Package app has the operations that a person may use with the token of a request. In: a subject, and the libraries of people, tokens and jobs.
-// Out: methods that check the rules of pkg/people/rules before they act. Methods that change something write to the audit, even if they deny the
-// request. Handlers have no other access, so they can't skip the rules.
+// Package app provides the operations that a person may use with the token of a request. In: a subject, and the libraries of people, tokens and jobs.
+// Out: methods that check the rules of pkg/people/rules before they act. Methods that change something write to the audit log, even if they reject
+// the request. HTTP handlers use only these methods, so they can't bypass the rules.
 package app
 
 import (
@@ -28,26 +28,26 @@ import (
 	"github.com/openpai/paictl/pkg/services/state"
 )
 
-// Lister lists jobs without reading all of them from the API server. Package pkg/job/cache implements it.
+// Lister lists jobs from a cache. Package pkg/job/cache implements it.
 type Lister interface {
 	List(ctx context.Context, f listing.Filter) (*listing.Page, error)
 	Ordered(ctx context.Context, f listing.Filter) (*listing.OrderedPage, error)
-	// Where returns the virtual cluster of a live job. known is false if the user has no live job of that name.
+	// Where returns the virtual cluster of a live job. known is false if the user has no live job with that name.
 	Where(user, name string) (vc string, known bool)
 	// Unfinished returns the number of a user's unfinished jobs, and the number of their tasks.
 	Unfinished(user string) (jobs, tasks int)
 	// Row returns the row of a live job in lists.
 	Row(framework string) (listing.Row, bool)
-	// Await waits until changed reports true for the job's row in lists, or the context ends.
+	// Await waits until changed returns true for the job's row, or until the context ends.
 	Await(ctx context.Context, framework string, changed func(listing.Row) bool)
-	// Gone waits until a job's Framework is gone. It returns false if the context ends first.
+	// Gone waits until a job's Framework is deleted. It returns false if the context ends first.
 	Gone(ctx context.Context, j *job.Job) (bool, error)
-	// Watch and Resume read changes of jobs; see cache.Cache.
+	// Watch and Resume return readers of changes of jobs; see cache.Cache.
 	Watch() (*cache.Watch, error)
 	Resume(ctx context.Context, place string) (*cache.Watch, error)
 }
 
-// Audit writes records to the audit.
+// Audit writes records to the audit log.
 type Audit interface {
 	Write(ctx context.Context, r audit.Record)
 }
@@ -62,13 +62,12 @@ type App struct {
 	Audit  Audit
 	Now    func() time.Time
 	Alerts *alerts.Client
-	// Keys stores the submissions that came with an idempotency key.
-	Keys *idempotency.Store
-	// Templates are job templates that people share.
+	// Keys stores submissions with an idempotency key.
+	Keys      *idempotency.Store
 	Templates *template.Store
 	// Most limits the unfinished jobs of one person.
 	Most Most
-	// LogMemory bounds the memory for reading the logs of jobs.
+	// LogMemory limits the memory for reading the logs of jobs.
 	LogMemory *logs.Memory
 	// PasswordSignIn allows people to sign in with a password.
 	PasswordSignIn bool
@@ -84,13 +83,13 @@ type App struct {
 	ReturnPages []string
 	// Author is recorded as the author of an operator's changes in the history of the configuration.
 	Author string
-	// Status reads the state of the whole cluster; it may be nil.
+	// Status reads the state of the whole cluster. It may be nil.
 	Status StatusSource
-	// Services reads the state of the platform's services; it may be nil.
+	// Services reads the state of the platform's services. It may be nil.
 	Services func(context.Context) (*state.Report, error)
-	// Actions keeps the Actions of the cluster. If it is nil, the server lists the Actions for each page.
+	// Actions watches the Actions of the cluster. If Actions is nil, the server lists the Actions for each page.
 	Actions *ActionWatch
-	// Metrics reads time series from Prometheus; nil if the cluster has no Prometheus.
+	// Metrics reads time series from Prometheus. It is nil if the cluster has no Prometheus.
 	Metrics *metrics.Reader
 
 	polls   polls
@@ -99,13 +98,13 @@ type App struct {
 	actions actionClient
 }
 
-// Origin is the source of a request.
+// Origin describes the source of a request.
 type Origin struct {
 	Request string // its id
 	Address string
 }
 
-// Caller is the sender of a request; the zero Caller is a guest.
+// Caller is the sender of a request. The zero Caller is a guest.
 type Caller struct {
 	rules.Subject
 	person *people.Person
@@ -114,15 +113,15 @@ type Caller struct {
 	ended  <-chan struct{}
 	text   string // the token itself, which a logout revokes
 	log    *Log   // the log of a link that was used instead of a token
-	// operator returns the name of the kubeconfig's user; nil if the request came with a token.
+	// operator returns the name of the kubeconfig's user. It is nil if the request came with a token.
 	operator func(context.Context) string
 }
 
-// OperatorPrefix is the prefix of the actor in the audit if a change was made with a kubeconfig. Names of people contain no colon.
+// OperatorPrefix begins the actor of an audit record for a change with a kubeconfig. Names of people contain no colon.
 const OperatorPrefix = "kubeconfig:"
 
-// Operator returns the Caller for requests with the cluster's kubeconfig. user returns the kubeconfig's user, as the API server names it, for the
-// audit. as is the name of the person that the operator acts for, or "".
+// Operator returns the Caller for requests with the cluster's kubeconfig. user returns the name of the kubeconfig's user for the audit log. as is the
+// name of the person for whom the operator acts, or "".
 func (s *App) Operator(user func(context.Context) string, as string) Caller {
 	c := Caller{Subject: rules.Subject{Operator: true, Name: as, Grants: rules.Grants{Administrator: true, AllVCs: true}}, operator: user}
 	if p, err := s.People.Person(as); err == nil {
@@ -131,7 +130,7 @@ func (s *App) Operator(user func(context.Context) string, as string) Caller {
 	return c
 }
 
-// Ended returns a channel that is closed when the caller's token stops being valid; nil for a guest.
+// Ended returns a channel that is closed when the caller's token becomes invalid. The channel is nil for a guest.
 func (c *Caller) Ended() <-chan struct{} { return c.ended }
 
 // Actions provides the operations of one caller as methods.
@@ -150,11 +149,11 @@ func (d *Actions) Name() string { return d.caller.Name }
 // Administrator reports whether the caller is an administrator.
 func (d *Actions) Administrator() bool { return d.caller.Grants.Administrator }
 
-// ErrToken is the error for a token that isn't valid, for any reason.
+// ErrToken is the error for an invalid token, for any reason.
 var ErrToken = errors.New("your token is invalid")
 
-// Caller returns the caller that an Authorization header identifies. With the scheme Basic, the header contains the name of a user, and an
-// application token of the user as the password.
+// Caller returns the caller in an Authorization header. With the scheme Basic, the header contains the name of a user, and an application token as
+// the password.
 func (s *App) Caller(ctx context.Context, header string) (Caller, error) {
 	scheme, text, _ := strings.Cut(strings.TrimSpace(header), " ")
 	text = strings.TrimSpace(text)
@@ -184,13 +183,13 @@ func (s *App) Caller(ctx context.Context, header string) (Caller, error) {
 	return Caller{Subject: v.Subject, person: v.Person, claims: v.Claims, via: v.Via, ended: v.Ended, text: text}, nil
 }
 
-// audited records an action in the audit, and returns err unchanged. It is used for changes and for sign-ins.
+// audited writes an operation to the audit log, and returns err unchanged. It is used for changes and for sign-ins.
 func (d *Actions) audited(ctx context.Context, rule string, t rules.Thing, detail map[string]string, err error) error {
 	r, _ := rules.Find(rule)
 	return d.auditedAs(ctx, string(r.Verb), t, detail, err)
 }
 
-// auditedAs is like audited, but records the given verb instead of the rule's verb.
+// auditedAs is like audited, but writes the given verb instead of the rule's verb.
 func (d *Actions) auditedAs(ctx context.Context, verb string, t rules.Thing, detail map[string]string, err error) error {
 	record := audit.Record{
 		ID: rand.Text(), Time: d.app.now(), Request: d.origin.Request, Address: d.origin.Address,

@@ -7,15 +7,14 @@ import (
 	"github.com/openpai/paictl/pkg/people/rules"
 )
 
-// Refused records in the audit that the caller tried a change that the rule never allows them, for any object. It doesn't record reads, or requests
-// of guests.
+// Refused writes an audit record if the rule never allows the caller this change, for any object. It doesn't record reads, or requests of guests.
 func (d *Actions) Refused(ctx context.Context, rule, route string, err error) {
 	if r, _ := rules.Find(rule); r.Changes() && !d.caller.Guest() {
 		_ = d.audited(ctx, rule, rules.Thing{Kind: r.Kind}, map[string]string{"route": route}, err)
 	}
 }
 
-// Audited returns a page of the audit, the latest records first. Users who aren't administrators see only their own actions.
+// Audited returns a page of the audit log, the latest records first. Users who aren't administrators get only their records.
 func (d *Actions) Audited(ctx context.Context, q audit.Query) (*audit.Page, error) {
 	if !d.caller.Grants.Administrator && q.Actor == "" {
 		q.Actor = d.caller.Name

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/people/token"
 )
 
-// shopOf returns an App with the people ann and bob. Each of them has a session and an application token.
+// shopOf returns an App with the people ann and bob. Each person has a session and an application token.
 func shopOf(t *testing.T) (s *App, api *peopletest.API, session, application map[string]string) {
 	t.Helper()
 	api = peopletest.New(t, peopletest.User("ann"), peopletest.User("bob"))

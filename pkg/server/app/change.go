@@ -12,13 +12,13 @@ import (
 // UserChange holds changes to a person. Nil and unset fields change nothing.
 type UserChange struct {
 	Spec func(*v1.UserSpec) error
-	// Extension holds keys that clients store with the person. A null value removes its key.
+	// Extension holds keys that clients store for the person. A null value removes its key.
 	Extension people.Extension
-	// Password is the new password. People who change their own password must also give the current password, Old.
+	// Password is the new password. Old is the current password, which people must provide when they change their own password.
 	Password, Old secret.String
 }
 
-// ChangeUser makes several changes to a person. It checks all changes before it makes the first. It changes the password last, because a new
+// ChangeUser makes several changes to a person. It checks all changes before it makes the first change. It changes the password last, because a new
 // password ends the person's sessions.
 func (d *Actions) ChangeUser(ctx context.Context, name string, c UserChange) error {
 	if err := d.checkChange(ctx, name, c); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// VirtualClusters returns the virtual clusters that are granted to the caller. If no scheduler responds, down explains why, and the virtual clusters
-// have no usage.
+// VirtualClusters returns the virtual clusters that are granted to the caller. If no scheduler responds, down is the reason, and the virtual clusters
+// contain no usage.
 func (d *Actions) VirtualClusters(ctx context.Context) (granted *schedulerapi.VirtualClusters, down, err error) {
 	if err := rules.Class("vc.read", &d.caller.Subject); err != nil {
 		return nil, nil, err
@@ -31,13 +31,13 @@ func (d *Actions) VirtualClusters(ctx context.Context) (granted *schedulerapi.Vi
 	return &out, down, nil
 }
 
-// NoVC returns OpenPAI's error for a virtual cluster that doesn't exist. The server returns the same error for a virtual cluster that the caller
-// isn't granted.
+// NoVC returns OpenPAI's error for a virtual cluster that doesn't exist. The server returns the same error for a virtual cluster that isn't granted
+// to the caller.
 func NoVC(name string) error {
 	return &wire.Error{Status: http.StatusNotFound, Code: "NoVirtualClusterError", Message: "Virtual cluster " + wire.Shown(name) + " is not found."}
 }
 
-// Machines returns the machines for jobs, with their used GPUs, but without the users of these GPUs.
+// Machines returns the machines for jobs with their used GPUs, but without the users of these GPUs.
 func (d *Actions) Machines(ctx context.Context) (*schedulerapi.Nodes, error) {
 	if err := rules.Class("vc.read", &d.caller.Subject); err != nil {
 		return nil, err
@@ -45,8 +45,8 @@ func (d *Actions) Machines(ctx context.Context) (*schedulerapi.Nodes, error) {
 	return d.app.Jobs.Scheduler.Nodes(ctx)
 }
 
-// Shares returns the resources that a job gets with one leaf cell, by the type of the leaf, which is a GPU or a CPU cell. If vc isn't "", it returns
-// only the types that the virtual cluster owns.
+// Shares returns, by the type of a leaf cell (GPU or CPU), the resources of a job for one leaf cell. If vc isn't "", it returns only the types in
+// that virtual cluster.
 func (d *Actions) Shares(ctx context.Context, vc string) (map[string]job.Share, error) {
 	if err := rules.Class("sku.read", &d.caller.Subject); err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (d *Actions) Shares(ctx context.Context, vc string) (map[string]job.Share, 
 	return f.Shares(vc), nil
 }
 
-// factsFor is how long the server caches facts of the cluster for display. Each submission reads the facts again.
+// factsFor is how long the server caches facts of the cluster for display. Submissions bypass this cache.
 const factsFor = 15 * time.Second
 
 // facts caches the facts of the cluster, so that many callers share one read.

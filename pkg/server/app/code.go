@@ -10,13 +10,13 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// checksum matches a SHA-256 in hex.
+// checksum matches a SHA-256 checksum in hexadecimal.
 var checksum = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// errNoCode is the error for code that the caller hasn't sent. A caller gets it even if another user has sent the same code.
+// errNoCode is the error for code that the caller hasn't uploaded. A caller gets this error even if another user has uploaded the same code.
 var errNoCode = &wire.Error{Status: http.StatusNotFound, Code: "NoCodeError", Message: "the code isn't stored yet: send it first"}
 
-// HasCode returns an error if the caller hasn't sent the code with that checksum.
+// HasCode returns an error if the caller hasn't uploaded code with this checksum.
 func (d *Actions) HasCode(ctx context.Context, sha256 string) error {
 	if err := rules.Decide("code.head", &d.caller.Subject, rules.Thing{Kind: rules.KindCode, Owner: d.caller.Name}); err != nil {
 		return err
@@ -35,7 +35,8 @@ func (d *Actions) sent(ctx context.Context, sha256 string) error {
 	return err
 }
 
-// PutCode stores code that the caller sends; size is in bytes. Even if another user has sent the same code, the caller must send the whole code.
+// PutCode stores code that the caller uploads. size is in bytes. Even if another user has uploaded the same code, the caller must upload the whole
+// code.
 func (d *Actions) PutCode(ctx context.Context, sha256 string, size int64, body io.Reader) error {
 	if err := rules.Decide("code.put", &d.caller.Subject, rules.Thing{Kind: rules.KindCode, Owner: d.caller.Name}); err != nil {
 		return err

@@ -22,7 +22,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Device is a sign-in of a program without a browser: the program waits with Code, and its user types User into a page of the server.
+// Device is a sign-in of a program without a browser. The program waits with Code, and its user types the code User into a page of the server.
 type Device struct {
 	Code     secret.String
 	User     string
@@ -31,7 +31,7 @@ type Device struct {
 	Interval time.Duration
 }
 
-// letters lists the letters of user codes. It contains no vowels, so that codes don't form words, and no letters that look alike.
+// letters lists the letters of user codes. It contains no vowels, so that codes don't form words. It also contains no letters that look alike.
 const letters = "BCDFGHJKLMNPQRSTVWXZ"
 
 const (
@@ -40,7 +40,7 @@ const (
 	deviceTries    = 4
 )
 
-// NewDevice begins a sign-in of a program without a browser, as RFC 8628 specifies.
+// NewDevice begins a sign-in of a program without a browser, according to RFC 8628.
 func (d *Actions) NewDevice(ctx context.Context, client string) (*Device, error) {
 	var err error
 	for range deviceTries {
@@ -64,12 +64,12 @@ func (d *Actions) NewDevice(ctx context.Context, client string) (*Device, error)
 	return nil, err
 }
 
-// unanswered reports whether the person hasn't decided about a program yet.
+// unanswered reports whether the person hasn't decided about a program.
 func unanswered(values map[string]string) bool {
 	return values[valueUser] == "" && values[valueDenied] == ""
 }
 
-// deviceID returns the id under which the sign-in with a user code is stored. It ignores case, spaces and hyphens in the typed code.
+// deviceID returns the id of the stored sign-in for a user code. It ignores case, spaces and hyphens in the typed code.
 func deviceID(user string) string {
 	return onetime.ID("device " + strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' {
@@ -82,8 +82,8 @@ func deviceID(user string) string {
 	}, user))
 }
 
-// Waiting is a program that waits for a person's approval. The person's browser sends Approval back with the decision. The server never stores
-// Approval in a cookie.
+// Waiting is a program that waits for a person's approval. The person's browser returns Approval with the decision. The server never stores Approval
+// in a cookie.
 type Waiting struct {
 	Name            string // the name of the person
 	Client, Address string
@@ -91,7 +91,7 @@ type Waiting struct {
 	Approval        secret.String
 }
 
-// approval is the content that is sealed in Approval.
+// approval is the encrypted content of Approval.
 type approval struct {
 	Device string            `json:"device"` // id
 	Name   string            `json:"name"`
@@ -100,13 +100,14 @@ type approval struct {
 }
 
 const (
-	// approvalFor is the purpose of the seal, so that data that was sealed for other purposes isn't accepted as an approval.
+	// approvalFor is the purpose of the encryption, so that data that was encrypted for other purposes isn't accepted as an approval.
 	approvalFor = "paictl approval of a program"
-	// approvalTime is how long a person may take to decide.
+	// approvalTime is the time within which a person must decide.
 	approvalTime = 5 * time.Minute
 )
 
-// waits returns the program that waits with a user code, for a person who has just authenticated. It throttles wrong codes like wrong passwords.
+// waits returns the program that waits with a user code, for a person who has just authenticated. It throttles wrong codes in the same way as wrong
+// passwords.
 func (d *Actions) waits(ctx context.Context, p *people.Person, user string) (*Waiting, error) {
 	t, err := d.device(ctx, p.Name, user)
 	if err != nil {
@@ -140,7 +141,7 @@ func (d *Actions) device(ctx context.Context, name, user string) (*onetime.Thing
 	return t, err
 }
 
-// open returns the sign-in of an id if the person hasn't decided about it yet, and otherwise onetime.ErrNone.
+// open returns the sign-in with the given id. It returns onetime.ErrNone if the person has already decided.
 func (d *Actions) open(ctx context.Context, id string) (*onetime.Thing, error) {
 	t, err := d.app.Once.Get(ctx, onetime.Device, id)
 	if err == nil && !unanswered(t.Values) {
@@ -149,7 +150,7 @@ func (d *Actions) open(ctx context.Context, id string) (*onetime.Thing, error) {
 	return t, err
 }
 
-// Approve allows or denies a waiting program. sealed is the Approval that the person's browser received when the person signed in.
+// Approve allows or denies a waiting program. sealed is the Approval that the person's browser received at the sign-in.
 func (d *Actions) Approve(ctx context.Context, sealed secret.String, allow bool) error {
 	text, err := d.app.Tokens.Unseal(ctx, approvalFor, sealed.Reveal())
 	if errors.Is(err, token.ErrInvalid) {
@@ -166,7 +167,7 @@ func (d *Actions) Approve(ctx context.Context, sealed secret.String, allow bool)
 	return d.answer(ctx, a.Name, t, a.Values, allow, err)
 }
 
-// Waits returns the program that waits with a user code, for a caller who has a session already.
+// Waits returns the program that waits with a user code, for a caller who already has a session.
 func (d *Actions) Waits(ctx context.Context, user string) (*Waiting, error) {
 	if err := rules.Decide("token.own", &d.caller.Subject, rules.Thing{Kind: rules.KindToken, Owner: d.caller.Name}); err != nil {
 		return nil, err
@@ -178,14 +179,14 @@ func (d *Actions) Waits(ctx context.Context, user string) (*Waiting, error) {
 	return waiting(t), nil
 }
 
-// errSession is the error for a caller who doesn't send the refresh token of their session.
+// errSession is the error for a caller who doesn't send the refresh token of the session.
 var errSession = &wire.Error{
 	Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: "A program is signed in only with the refresh token of your session, not with an access token alone.",
 	Remedy: "run paictl token approve CODE where you ran paictl login, with a current paictl; or open the page /device in a browser",
 }
 
-// LetIn allows or denies a program that waits with a user code to sign in as the caller, who has a session already. To allow the program, the caller
-// must send the refresh token of their session, because the program's session lasts much longer than an access token.
+// LetIn allows or denies a waiting program to sign in as the caller, who already has a session. To allow the program, the caller must send the
+// refresh token of the session. The program's session lasts much longer than an access token.
 func (d *Actions) LetIn(ctx context.Context, user string, allow bool, session secret.String) error {
 	if err := rules.Decide("token.own", &d.caller.Subject, rules.Thing{Kind: rules.KindToken, Owner: d.caller.Name}); err != nil {
 		return err
@@ -208,7 +209,7 @@ func (d *Actions) LetIn(ctx context.Context, user string, allow bool, session se
 	return d.answer(ctx, d.caller.Name, t, valuesOf(&own), allow, err)
 }
 
-// answer stores a person's decision in a waiting sign-in, and records it in the audit.
+// answer stores a person's decision in a waiting sign-in, and writes the decision to the audit log.
 func (d *Actions) answer(ctx context.Context, name string, t *onetime.Thing, values map[string]string, allow bool, err error) error {
 	detail := map[string]string{"way": "device", "allowed": strconv.FormatBool(allow)}
 	if err == nil {
@@ -228,7 +229,7 @@ type grantError struct{ code, text string }
 
 func (e *grantError) Error() string { return e.text }
 
-// These are the errors of Await.
+// Errors of Await.
 var (
 	ErrPending = &grantError{"authorization_pending", "the sign-in hasn't been approved yet"}
 	ErrSlow    = &grantError{"slow_down", "the program asks too often"}
@@ -244,7 +245,7 @@ func GrantError(err error) string {
 	return "invalid_grant"
 }
 
-// Await returns the session for a program without a browser, once a person has allowed the program.
+// Await returns the session for a program without a browser after a person has allowed the program.
 func (d *Actions) Await(ctx context.Context, code secret.String, client string) (*token.Pair, error) {
 	id, _, ok := strings.Cut(code.Reveal(), ".")
 	if !ok || len(code.Reveal()) > maxState {

@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Targets returns the running tasks of the job, which the caller can enter.
+// Targets returns the running tasks of the job that the caller can enter.
 func (j *Job) Targets(ctx context.Context) ([]*job.Target, error) {
 	if err := j.decide("job.enter"); err != nil {
 		return nil, err
@@ -26,18 +26,18 @@ func (j *Job) Targets(ctx context.Context) ([]*job.Target, error) {
 	return j.actions.app.Jobs.Targets(ctx, j.job)
 }
 
-// Exec describes a command to run in a task, and the streams that are connected to the command.
+// Exec describes a command to run in a task, and the streams of the command.
 type Exec struct {
 	Command            []string
 	TTY                bool
 	Stdin, Stdout, Err bool
 }
 
-// maxCommand bounds the length of a command line, in bytes.
+// maxCommand limits the length of a command line, in bytes.
 const maxCommand = 64 << 10
 
-// Exec proxies an upgraded connection to a command in a task, and returns when the connection ends. It builds the request to the API server itself,
-// and takes only the headers of the protocol from the client.
+// Exec proxies an upgraded connection to a command in a task, and returns when the connection ends. It creates a new request to the API server, and
+// copies only the headers of the protocol from the client's request.
 func (j *Job) Exec(ctx context.Context, role string, index int32, e Exec, w http.ResponseWriter, r *http.Request) error {
 	size := 0
 	for _, c := range e.Command {
@@ -60,8 +60,8 @@ func (j *Job) Forward(ctx context.Context, role string, index int32, w http.Resp
 	return j.enter(ctx, role, index, "portforward", url.Values{}, w, r)
 }
 
-// Enter records in the audit that the caller enters a task, by exec or portforward, and returns the task. check returns an error for an invalid
-// connection; it may be nil.
+// Enter writes to the audit log that the caller enters a task, by exec or portforward, and returns the task. check returns an error for an invalid
+// connection. It may be nil.
 func (j *Job) Enter(ctx context.Context, role string, index int32, way string, command []string, check func() error) (target *job.Target, err error) {
 	detail := map[string]string{"way": way, "task": job.TaskName(role, index)}
 	if len(command) > 0 {
@@ -95,11 +95,11 @@ func (j *Job) enter(ctx context.Context, role string, index int32, way string, q
 	return nil
 }
 
-// guardEvery is how often the server checks again whether an open connection is allowed. The server also checks connections when people or groups
+// guardEvery is the interval at which the server checks again whether an open connection is allowed. The server also checks when people or groups
 // change.
 const guardEvery = 5 * time.Second
 
-// guard calls end when a rule no longer allows the connection, because connections can outlast grants. guard returns when the context ends.
+// guard calls end when a rule no longer allows the connection, because connections can outlast grants. It returns when the context ends.
 func (j *Job) guard(ctx context.Context, rule string, end func()) {
 	changed, stop := j.actions.app.People.Changed()
 	defer stop()
@@ -125,7 +125,7 @@ type entered struct {
 	until context.Context
 }
 
-// Unwrap returns the wrapped ResponseWriter to http.ResponseController.
+// Unwrap returns the wrapped ResponseWriter for http.ResponseController.
 func (e *entered) Unwrap() http.ResponseWriter { return e.ResponseWriter }
 
 // Hijack implements http.Hijacker, and closes the connection when the context ends.
@@ -137,7 +137,7 @@ func (e *entered) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, rw, err
 }
 
-// target finds a task among the pods that the API server lists for the job. role is the role's name in the job file or in the Framework.
+// target finds a task in the API server's list of the job's pods. role is the role's name in the job file or in the Framework.
 func (j *Job) target(ctx context.Context, role string, index int32) (*job.Target, error) {
 	all, err := j.actions.app.Jobs.Targets(ctx, j.job)
 	if err != nil {
@@ -151,7 +151,7 @@ func (j *Job) target(ctx context.Context, role string, index int32) (*job.Target
 	return job.PickOf(j.job, all, role, index)
 }
 
-// upgrades returns an error unless a request upgrades the connection to WebSocket or SPDY/3.1, the two protocols of kubelets.
+// upgrades returns an error unless a request upgrades the connection to WebSocket or SPDY/3.1, which are the two protocols of the kubelet.
 func upgrades(r *http.Request) error {
 	if r.ProtoMajor != 1 || !strings.EqualFold(strings.TrimSpace(r.Header.Get("Connection")), "upgrade") {
 		return wire.Bad("this operation needs an upgrade of the connection, over HTTP/1.1")
@@ -177,8 +177,8 @@ func clean(ctx context.Context, r *http.Request, to *url.URL) *http.Request {
 	out.Header.Set("Connection", "Upgrade")
 	for _, line := range r.Header.Values("Sec-Websocket-Protocol") {
 		for one := range strings.SplitSeq(line, ",") {
-			// A browser would send a token as a protocol. Such a token isn't accepted as a credential, so it isn't forwarded. Tickets aren't
-			// forwarded either.
+			// A browser would send a token as a subprotocol. The server doesn't accept such a token, and doesn't forward it. Tickets aren't forwarded
+			// either.
 			if one = strings.TrimSpace(one); one != "" && !strings.HasPrefix(one, "base64url.bearer.") && !strings.HasPrefix(one, TicketProtocol) {
 				out.Header.Add("Sec-Websocket-Protocol", one)
 			}
@@ -187,7 +187,7 @@ func clean(ctx context.Context, r *http.Request, to *url.URL) *http.Request {
 	return out
 }
 
-// upstream returns a handler that proxies a connection to a pod, and the address of the pod's exec or portforward at the API server.
+// upstream returns a handler that proxies a connection to a pod, and the exec or portforward URL of the pod in the API server.
 func (s *App) upstream(t *job.Target, way string, q url.Values) (http.Handler, *url.URL, error) {
 	config := rest.CopyConfig(s.Jobs.Config)
 	config.WrapTransport = nil // it limits the duration of requests, and this connection lasts longer
@@ -236,7 +236,7 @@ func reason(err error) string {
 	return "the connection was lost"
 }
 
-// Index parses the index of a task, and returns an error if the text isn't a number or is negative.
+// Index parses the index of a task. It returns an error for a text that isn't a number, or for a negative number.
 func Index(text string) (int32, error) {
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < 0 {

@@ -29,7 +29,7 @@ import (
 	published "github.com/openpai/paictl/pkg/services/facts"
 )
 
-// Codes of OpenPAI that only this package uses.
+// Error codes of OpenPAI that only this package uses.
 const (
 	codeNoJob       = "NoJobError"
 	codeNoJobConfig = "NoJobConfigError"
@@ -54,11 +54,10 @@ const (
 	codeNoSilence      = "NoSilenceError"
 )
 
-// retryAfter is how long a client should wait before it retries after a temporary error.
+// retryAfter is the time after which a client should retry after a temporary error.
 const retryAfter = 2 * time.Second
 
-// Meaning converts an error to the response for the client. All errors are mapped in this file. An error that isn't mapped is internal: its text is
-// only logged.
+// Meaning converts an error to the response for the client. An error without a known conversion is internal, and its text is only logged.
 func Meaning(err error) *wire.Error {
 	e := meaning(err)
 	if e.Remedy == "" && e.Status < http.StatusInternalServerError {
@@ -67,7 +66,7 @@ func Meaning(err error) *wire.Error {
 	return e
 }
 
-// told returns findings as text, one in each line, for clients that show only the message.
+// told returns findings as text, one on each line, for clients that show only the message.
 func told(findings strictyaml.Findings) string {
 	var out []string
 	for _, f := range findings.Errors() {
@@ -148,7 +147,7 @@ func meaning(err error) *wire.Error { //nolint:gocyclo // one case a line
 		return made(http.StatusBadRequest, wire.CodeParameters)
 	case errors.As(err, &limit):
 		return made(http.StatusForbidden, codeQuota)
-	// This case comes before the case "not found", because it isn't known whether the job exists if the history doesn't respond.
+	// This case must precede "not found". If the history doesn't respond, the existence of the job is unknown.
 	case errors.Is(err, alerts.ErrNone):
 		return &wire.Error{Status: http.StatusNotImplemented, Code: codeNotImplemented, Message: "which alerts fire isn't known: the server has no Alertmanager to ask",
 			Remedy: "an operator names one in the section rest-server of services-configuration.yaml: alerts.url"}
@@ -175,7 +174,7 @@ func meaning(err error) *wire.Error { //nolint:gocyclo // one case a line
 	case errors.Is(err, people.ErrInvalid):
 		return made(http.StatusBadRequest, wire.CodeParameters)
 	}
-	// The text of an error with a remedy is meant for the caller, unless the API server rejected a request that the server itself made.
+	// The text of an error with a remedy is meant for the caller, unless the API server rejected a request of the server itself.
 	if _, told := errors.AsType[*hint.Error](err); told && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown {
 		return made(http.StatusBadRequest, wire.CodeParameters)
 	}

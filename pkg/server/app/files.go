@@ -29,30 +29,29 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// These constants bound the responses of a task, in bytes, because the task's owner controls the program that responds.
+// These limits apply to the responses of a task, in bytes, because the task's owner controls the program that responds.
 const (
 	maxListing = 4 << 20
 	maxKind    = 64
 	maxReason  = 1 << 10
 	maxPath    = 4 << 10
-	// maxAround bounds the bytes of an archive before its file, and after its file.
+	// maxAround limits the bytes of an archive before its file, and after its file.
 	maxAround = 64 << 10
 )
 
 const codeNoFile = "NoFileError"
 
-// errNoFile is the error for a path that doesn't exist in the task.
 var errNoFile = &wire.Error{Status: http.StatusNotFound, Code: codeNoFile, Message: "there is no such file in the task"}
 
 // File is a file or a folder of a task. A folder is sent as a gzipped tar.
 type File struct {
 	Name string
-	// Size is in bytes; -1 if the size is unknown.
+	// Size is in bytes, or -1 if unknown.
 	Size int64
 }
 
-// Files returns the file or folder at a path of a running task, with the entries of the folder. The path "" is the folder in which the task's
-// program started.
+// Files returns the file or folder at a path of a running task. For a folder, it returns the entries. The path "" is the working folder of the task's
+// program.
 func (j *Job) Files(ctx context.Context, role string, index int32, name string) (*transfer.Listing, error) {
 	if name == "" {
 		name = "."
@@ -75,8 +74,8 @@ func (j *Job) Files(ctx context.Context, role string, index int32, name string) 
 	return list, nil
 }
 
-// ReadFile writes a file of a running task, or a folder as a gzipped tar. It calls begin before it writes the first byte. If it returns an error
-// without having called begin, the response hasn't begun. After begin, an error means that only a part was written.
+// ReadFile writes a file of a running task, or a folder as a gzipped tar. It calls begin before it writes the first byte. An error before begin means
+// that the response hasn't begun. An error after begin means that only a part was written.
 func (j *Job) ReadFile(ctx context.Context, role string, index int32, name string, begin func(File), to io.Writer) error {
 	t, err := j.enterFiles(ctx, role, index, "read", name)
 	if err != nil {
@@ -149,7 +148,7 @@ func unpackFile(r io.Reader, name string, begin func(File), to io.Writer) error 
 	if _, err := io.CopyN(to, files, h.Size); err != nil {
 		return err
 	}
-	// The exit code of the runtime arrives only after its output, so read the output to its end.
+	// The exit code of the runtime arrives only after its output, so read the output to the end.
 	if n, err := io.CopyN(io.Discard, r, maxAround); n == maxAround {
 		return errAnswer
 	} else if !errors.Is(err, io.EOF) {
@@ -158,8 +157,8 @@ func unpackFile(r io.Reader, name string, begin func(File), to io.Writer) error 
 	return nil
 }
 
-// WriteFile writes a file of size bytes into a running task. It creates parent folders, and replaces a file of that name. It calls stop if the task
-// exits before it has received the whole file. stop must interrupt a waiting read of from.
+// WriteFile writes a file of size bytes into a running task. It creates parent folders, and replaces a file with the same name. It calls stop if the
+// task exits before it has received the whole file. stop must interrupt a pending read of from.
 func (j *Job) WriteFile(ctx context.Context, role string, index int32, name string, size int64, from io.Reader, stop func()) error {
 	dir, base := path.Split(name)
 	if base == "" || base == "." || base == ".." {
@@ -215,7 +214,6 @@ func (c *counting) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// packFile writes one file as a gzipped tar.
 func packFile(w io.Writer, name string, size int64, from io.Reader) error {
 	z, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
 	if err != nil {
@@ -231,7 +229,7 @@ func packFile(w io.Writer, name string, size int64, from io.Reader) error {
 	return errors.Join(files.Close(), z.Close())
 }
 
-// enterFiles records in the audit that the caller reads or changes files of a task, and returns the task.
+// enterFiles writes to the audit log that the caller reads or changes files of a task, and returns the task.
 func (j *Job) enterFiles(ctx context.Context, role string, index int32, what, name string) (t *job.Target, err error) {
 	if name == "" || len(name) > maxPath || strings.ContainsRune(name, 0) || !utf8.ValidString(name) {
 		return nil, wire.Bad("path: name a file of the task, in at most 4 KiB")
@@ -249,10 +247,10 @@ func (j *Job) enterFiles(ctx context.Context, role string, index int32, what, na
 	return t, err
 }
 
-// errAnswer is the error for output that the job's runtime never writes, so another program must have written it.
+// errAnswer is the error for output that the job's runtime never writes. Another program must have written the output.
 var errAnswer = &wire.Error{Status: http.StatusBadGateway, Code: wire.CodeUnavailable, Message: "the task gave an answer that can't be read"}
 
-// sayer is the prefix of the error messages of the runtime.
+// sayer is the prefix of the runtime's error messages.
 const sayer = "pai-runtime: "
 
 // runIn runs the job's runtime in the task with the given arguments.
@@ -281,7 +279,7 @@ func (j *Job) runIn(ctx context.Context, t *job.Target, in io.Reader, out io.Wri
 	return wire.Bad("the task says: " + cmp.Or(text, exit.Error()))
 }
 
-// limited is a writer that returns an error once more than left bytes are written.
+// limited is a writer that returns an error after more than left bytes.
 type limited struct {
 	io.Writer
 	left int
@@ -295,7 +293,7 @@ func (l *limited) Write(p []byte) (int, error) {
 	return l.Writer.Write(p)
 }
 
-// firstBytes keeps the first maxReason bytes, and discards the others.
+// firstBytes keeps the first maxReason bytes, and discards the rest.
 type firstBytes struct{ strings.Builder }
 
 // Write implements io.Writer.

@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Brief returns the job without its attempts, and without the job file if the caller may not read the file.
+// Brief returns the job without its attempts. It omits the job file if the caller may not read the file.
 func (j *Job) Brief() (*job.Job, error) {
 	if err := j.decide("job.read"); err != nil {
 		return nil, err
@@ -24,8 +24,8 @@ func (j *Job) Brief() (*job.Job, error) {
 	return &out, nil
 }
 
-// Follow calls seen with the state of the job, now and whenever it may have changed, until seen returns false or the caller may
-// no longer see the job.
+// Follow calls seen with the state of the job, now and after each possible change. It ends when seen returns false, or when the caller may no longer
+// read the job.
 func (j *Job) Follow(ctx context.Context, seen func(*job.Detail) (more bool), problem func(error)) error {
 	var refused error
 	err := j.decide("job.read")
@@ -45,7 +45,7 @@ func (j *Job) Follow(ctx context.Context, seen func(*job.Detail) (more bool), pr
 	return err
 }
 
-// Still checks again whether the caller may see the job. Streams call it, because they can outlast grants.
+// Still checks again whether the caller may read the job. Streams call it, because they can outlast grants.
 func (j *Job) Still() error { return j.still("job.read") }
 
 func (j *Job) still(rule string) error {
@@ -84,7 +84,7 @@ func (j *Job) Logs(ctx context.Context, o logs.Options, give func(logs.Line) err
 	return logs.Lines(ctx, j.actions.app.Jobs, j.job, o, give)
 }
 
-// Top measures the resources that the tasks use; problems holds the errors of machines that don't respond.
+// Top measures the resource usage of the tasks. problems holds the errors of machines that don't respond.
 func (j *Job) Top(ctx context.Context) (list []usage.Task, problems []error, err error) {
 	if err := j.decide("job.read"); err != nil {
 		return nil, nil, err
@@ -100,7 +100,7 @@ func (j *Job) Pods(ctx context.Context) ([]job.TaskPod, error) {
 	return j.actions.app.Jobs.TaskPods(ctx, j.job)
 }
 
-// RoleName returns the name in the job file for a role of the Framework, or the given name if the job has no such role.
+// RoleName returns the name in the job file for a role of the Framework. If the job has no such role, it returns the given name.
 func (j *Job) RoleName(object string) string {
 	for i := range j.job.Roles {
 		if j.job.Roles[i].Object == object {
@@ -110,7 +110,7 @@ func (j *Job) RoleName(object string) string {
 	return object
 }
 
-// FreeName returns an unused name for a copy of the job. The copy belongs to the caller, or to the job's owner if the caller is the operator.
+// FreeName returns an unused name for a copy of the job. The owner of the copy is the caller. For the operator, it is the job's owner.
 func (j *Job) FreeName(ctx context.Context) (string, error) {
 	if err := j.decide("job.read"); err != nil {
 		return "", err
@@ -122,8 +122,8 @@ func (j *Job) FreeName(ctx context.Context) (string, error) {
 	return j.actions.app.Jobs.FreeName(ctx, j.job, maker)
 }
 
-// Waiting returns the queue of a virtual cluster that is granted to the caller. It leaves out the names of jobs that the caller may not see. With
-// the virtual cluster "", it returns the queues of all virtual clusters to administrators.
+// Waiting returns the queue of a virtual cluster that is granted to the caller. It omits the names of jobs that the caller may not read. If vc is "",
+// it returns the queues of all virtual clusters to administrators.
 func (d *Actions) Waiting(ctx context.Context, vc string, limit int) (*job.WaitingList, error) {
 	if vc == "" && !d.caller.Grants.Administrator {
 		return nil, wire.Bad("name the virtual cluster: only an administrator sees the queues of all")
@@ -138,7 +138,7 @@ func (d *Actions) Waiting(ctx context.Context, vc string, limit int) (*job.Waiti
 	return d.app.Jobs.Waiting(ctx, vc, limit, d.nameOf)
 }
 
-// Usage sums the GPU time of the caller, or of a virtual cluster without the names of its users. Administrators may query any usage.
+// Usage returns the total GPU time of the caller, or of a virtual cluster without the names of its users. Administrators may query any usage.
 func (d *Actions) Usage(ctx context.Context, q fapi.UsageQuery) (*job.Usage, error) {
 	if !d.caller.Grants.Administrator {
 		if q.User == "" && q.VirtualCluster == "" {
@@ -164,7 +164,7 @@ func (d *Actions) Images(ctx context.Context) ([]string, error) {
 	return d.app.Jobs.Images(ctx)
 }
 
-// Offer returns the SKUs of the cluster, and reports whether the cluster accepts code with jobs.
+// Offer returns the SKUs of the cluster, and reports whether jobs may include code.
 func (d *Actions) Offer(ctx context.Context) (*job.Offer, error) {
 	if err := rules.Class("job.submit", &d.caller.Subject); err != nil {
 		return nil, err

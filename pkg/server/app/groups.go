@@ -12,8 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Group is a group in the form that the caller may see. Whole reports whether the caller may see the group's grants. Members is empty if the caller
-// may not list members.
+// Group is a group with the fields that the caller may read. Whole reports whether the caller may read the group's grants. Members is empty if the
+// caller may not list members.
 type Group struct {
 	*v1.Group
 	Whole   bool
@@ -34,7 +34,7 @@ func (d *Actions) Members(group string) ([]*people.Person, error) {
 	return out, nil
 }
 
-// Groups returns all groups, sorted by name, as far as the caller may see them.
+// Groups returns all groups, sorted by name, with the fields that the caller may read.
 func (d *Actions) Groups() ([]Group, error) {
 	if err := rules.Class("group.read", &d.caller.Subject); err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (d *Actions) Groups() ([]Group, error) {
 	return out, nil
 }
 
-// Group returns the group of a name as far as the caller may see it.
+// Group returns the group with the given name, with the fields that the caller may read.
 func (d *Actions) Group(name string) (*Group, error) {
 	if err := rules.Class("group.read", &d.caller.Subject); err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (d *Actions) shown(g *v1.Group) Group {
 	return out
 }
 
-// AdministratorGroup returns the name of a group that makes its members administrators.
+// AdministratorGroup returns the name of a group whose members are administrators.
 func (d *Actions) AdministratorGroup() (string, error) {
 	if err := rules.Class("group.read", &d.caller.Subject); err != nil {
 		return "", err
@@ -75,7 +75,7 @@ func (d *Actions) AdministratorGroup() (string, error) {
 	return d.app.People.AdministratorGroup()
 }
 
-// PutGroup creates a group if was is nil, and otherwise replaces it. It returns ErrChanged if the group no longer equals was.
+// PutGroup creates a group if was is nil, otherwise it replaces the group. It returns ErrChanged if the group no longer equals was.
 func (d *Actions) PutGroup(ctx context.Context, was *v1.GroupSpec, now v1.GroupSpec) (*Group, error) {
 	var made *v1.Group
 	err := d.did(ctx, "group.manage", rules.Thing{Kind: rules.KindGroup, Name: now.Name}, nil, func(ctx context.Context) (err error) {
@@ -115,7 +115,7 @@ func (d *Actions) putGroup(ctx context.Context, was *v1.GroupSpec, now v1.GroupS
 	return d.app.People.PutGroup(ctx, next)
 }
 
-// grantsExist returns an error if now grants virtual clusters or storages that the cluster doesn't have, unless was granted them, too.
+// grantsExist returns an error if now grants virtual clusters or storages that don't exist. It ignores grants that was also contains.
 func (d *Actions) grantsExist(ctx context.Context, was, now *v1.GroupSpec) error {
 	if !people.Grants(was, now) {
 		return nil
@@ -139,7 +139,7 @@ func sameGroup(a, b *v1.GroupSpec) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// DeleteGroup deletes a group, which ends the memberships of its members.
+// DeleteGroup deletes a group, including the memberships of its members.
 func (d *Actions) DeleteGroup(ctx context.Context, name string) error {
 	return d.did(ctx, "group.manage", rules.Thing{Kind: rules.KindGroup, Name: name}, map[string]string{"change": "delete"}, func(ctx context.Context) error {
 		if err := rules.Class("group.manage", &d.caller.Subject); err != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/openpai/paictl/pkg/job"
 )
 
-// rememberTime bounds how long a request waits until its response is stored.
+// rememberTime limits how long a request waits until its response is stored.
 const rememberTime = 5 * time.Second
 
-// idempotent calls submit for a new submission. If a submission with the same key was made before, it returns the earlier outcome instead.
+// idempotent calls submit for a new submission. For a repeated key, it returns the outcome of the earlier submission.
 func (p *Prepared) idempotent(ctx context.Context, o SubmitOptions, submit func() (job.Outcome, error)) (job.Outcome, error) {
 	person, keys := p.actions.caller.person, p.actions.app.Keys
 	if o.Key == "" || person == nil {
@@ -43,7 +43,7 @@ func (p *Prepared) idempotent(ctx context.Context, o SubmitOptions, submit func(
 	return outcome, err
 }
 
-// digest returns a hash of the fields of a submission, so that different submissions with the same key are detected.
+// digest returns a hash of the fields of a submission, which detects different submissions with the same key.
 func (p *Prepared) digest(o SubmitOptions) (sum [sha256.Size]byte, err error) {
 	code := ""
 	if p.request.Code != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Issuer is an issuer of OpenID Connect. Begin starts a sign-in; Finish returns the identity after the browser has returned.
+// Issuer is an OpenID Connect issuer. Begin starts a sign-in. Finish returns the identity after the browser has returned.
 type Issuer interface {
 	Begin() (address string, ask oidc.Ask, err error)
 	Finish(ctx context.Context, back url.Values, ask oidc.Ask) (*signin.Identity, error)
@@ -26,7 +26,7 @@ type Issuer interface {
 	Title() string
 }
 
-// SignInMethods lists the ways to sign in at this server.
+// SignInMethods lists the methods to sign in at this server.
 type SignInMethods struct {
 	Password bool
 	Issuers  []IssuerName
@@ -37,7 +37,7 @@ type SignInMethods struct {
 // IssuerName is the name of an issuer, and the title of its button.
 type IssuerName struct{ Name, Title string }
 
-// SignInMethods returns the ways to sign in at this server. Its issuers are sorted by name.
+// SignInMethods returns the methods to sign in at this server. Its issuers are sorted by name.
 func (d *Actions) SignInMethods() SignInMethods {
 	w := SignInMethods{Password: d.app.PasswordSignIn || d.app.SignIn.Providers(), Issuers: []IssuerName{}, At: d.app.At}
 	for name, i := range d.app.Issuers {
@@ -47,8 +47,8 @@ func (d *Actions) SignInMethods() SignInMethods {
 	return w
 }
 
-// Goal is the purpose of a browser's sign-in. There are four: the browser's own session, with a path of this server to open; a page of the settings
-// that gets the token in its address, as OpenPAI's portal expects; a program on the browser's machine; or a program that waits with a code.
+// Goal is the purpose of a browser's sign-in. There are four purposes: the browser's own session, with a path of this server to open; a configured
+// page that gets the token in its address, as OpenPAI's portal expects; a program on the browser's machine; or a program that waits with a code.
 //
 // The cookie of a session never signs in a program, because proxied pages of other services could use the cookie, too.
 type Goal struct {
@@ -78,7 +78,7 @@ func (s *App) check(g Goal) error {
 // Away is a redirect of a browser to an issuer. The browser stores Sealed under Name until the issuer redirects the browser back.
 type Away struct{ Address, Name, Sealed string }
 
-// asked is the content that is sealed in Away.
+// asked is the encrypted content of the field Sealed in Away.
 type asked struct {
 	Issuer string    `json:"issuer"`
 	Ask    oidc.Ask  `json:"ask"`
@@ -87,13 +87,13 @@ type asked struct {
 }
 
 const (
-	// sealedFor is the purpose of the seal, so that data that was sealed for other purposes isn't accepted.
+	// sealedFor is the purpose of the encryption, so that data that was encrypted for other purposes isn't accepted.
 	sealedFor = "paictl sign-in at an issuer"
-	// AwayTime is how long a person may take to sign in at an issuer.
+	// AwayTime is the time within which a person must sign in at an issuer.
 	AwayTime = 10 * time.Minute
 )
 
-// ToIssuer begins a sign-in at an issuer, and returns the redirect to the issuer.
+// ToIssuer begins a sign-in at an issuer. It returns the redirect for the browser.
 func (d *Actions) ToIssuer(ctx context.Context, name string, g Goal) (*Away, error) {
 	issuer := d.app.Issuers[name]
 	if issuer == nil {
@@ -117,7 +117,7 @@ func (d *Actions) ToIssuer(ctx context.Context, name string, g Goal) (*Away, err
 	return &Away{address, awayName(ask.State), sealed}, nil
 }
 
-// awayName returns a storage name from the state of a sign-in, so that several tabs of a browser use different names. It returns "" if the state is
+// awayName returns a storage name for the state of a sign-in. Several tabs of a browser then use different names. It returns "" if the state is
 // malformed.
 func awayName(state string) string {
 	if len(state) < awayLetters || strings.ContainsFunc(state, func(r rune) bool { return (r < 'A' || r > 'Z') && (r < '2' || r > '7') }) {
@@ -128,7 +128,7 @@ func awayName(state string) string {
 
 const awayLetters = 8
 
-// AwayName returns the name under which the browser has stored the sign-in that returns, or "" if the state is malformed.
+// AwayName returns the storage name for the state in an issuer's response, or "" if the state is malformed.
 func AwayName(back url.Values) string { return awayName(back.Get("state")) }
 
 // Arrival is the result of a sign-in: a token, the address of a program on the browser's machine, or a waiting program.
@@ -138,7 +138,7 @@ type Arrival struct {
 	Waiting *Waiting
 }
 
-// FromIssuer signs in a person whom an issuer identified. sealed is the value that the browser has stored. If sealed is valid, FromIssuer returns
+// FromIssuer signs in a person whom an issuer has identified. sealed is the value that the browser has stored. If sealed is valid, FromIssuer returns
 // the goal even with an error.
 func (d *Actions) FromIssuer(ctx context.Context, name string, back url.Values, sealed, client string) (*Arrival, Goal, error) {
 	issuer := d.app.Issuers[name]
@@ -179,7 +179,6 @@ func (d *Actions) SignInFor(ctx context.Context, name string, password secret.St
 	return d.arrive(ctx, p, g, client)
 }
 
-// arrive returns the result of a sign-in for the goal.
 func (d *Actions) arrive(ctx context.Context, p *people.Person, g Goal, client string) (*Arrival, error) {
 	switch {
 	case g.Program != nil:
@@ -212,7 +211,7 @@ func (d *Actions) vouched(ctx context.Context, issuer Issuer, back url.Values, a
 	return p, err
 }
 
-// noteIssuer records a sign-in by an issuer in the audit, and returns err unchanged.
+// noteIssuer writes a sign-in by an issuer to the audit log, and returns err unchanged.
 func (d *Actions) noteIssuer(ctx context.Context, name string, p *people.Person, err error) error {
 	thing := rules.Thing{Kind: rules.KindToken}
 	if err == nil {

@@ -18,25 +18,25 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Job is a job that a caller may see. Each of its methods checks its own rule. A Job that was found for one purpose therefore can't be used for
-// another purpose.
+// Job is a job that a caller may read. Each method checks a separate rule, so that a Job from one lookup can't be used for an operation that isn't
+// allowed.
 type Job struct {
 	actions *Actions
 	job     *job.Job
 	thing   rules.Thing
 }
 
-// NoJob returns OpenPAI's error for a job that doesn't exist. The server returns the same error for a job whose existence the caller must not learn.
+// NoJob returns OpenPAI's error for a job that doesn't exist. The server returns the same error for a job that is hidden from the caller.
 func NoJob(user, name string) error {
 	return &wire.Error{Status: http.StatusNotFound, Code: codeNoJob, Message: fmt.Sprintf("Job %s~%s is not found.", wire.Shown(user), wire.Shown(name)), Remedy: "see the names of jobs with: paictl job list"}
 }
 
-// Job returns the job with exactly that user and name. The rule is checked with the job that was found, never with the names in the request.
+// Job returns the job with the given user and name. It checks the rule with the stored job, never with the names in the request.
 func (d *Actions) Job(ctx context.Context, rule, user, name string) (*Job, error) {
 	if err := rules.Class(rule, &d.caller.Subject); err != nil {
 		return nil, err
 	}
-	// Callers who can see only their own jobs get the error without a lookup, so that its duration doesn't reveal whether the job exists.
+	// Callers who may read only their own jobs get the error without a lookup, so that the response time doesn't reveal whether the job exists.
 	if v := rules.Visible(&d.caller.Subject); !v.All && len(v.VCs) == 0 && user != v.User {
 		return nil, d.refused(ctx, rule, rules.Thing{Kind: rules.KindJob, Owner: wire.Shown(user), Name: wire.Shown(name)}, NoJob(user, name))
 	}
@@ -60,7 +60,7 @@ func (d *Actions) Job(ctx context.Context, rule, user, name string) (*Job, error
 	return j, nil
 }
 
-// refused records in the audit that a rule doesn't allow the caller to change or enter a job, and returns err unchanged. It doesn't record reads.
+// refused writes to the audit log that a rule doesn't allow the caller to change or enter a job, and returns err unchanged. It doesn't record reads.
 func (d *Actions) refused(ctx context.Context, rule string, t rules.Thing, err error) error {
 	switch rule {
 	case "job.read", "job.config", "job.logs":
@@ -78,7 +78,7 @@ func (j *Job) decide(rule string) error {
 	return err
 }
 
-// Allowed returns the operations on the job that the rules allow to the caller.
+// Allowed returns the operations on the job that the rules allow for the caller.
 func (j *Job) Allowed() []string {
 	out := []string{}
 	for _, name := range []string{"stop", "retry", "scale", "tag", "delete", "config", "logs", "enter"} {
@@ -98,7 +98,7 @@ func (j *Job) Name() string { return j.thing.Name }
 // Object returns the name of the job's Framework.
 func (j *Job) Object() string { return j.job.Object }
 
-// Jobs lists the jobs that the caller may see.
+// Jobs lists the jobs that the caller may read.
 func (d *Actions) Jobs(ctx context.Context, f listing.Filter) (*listing.Page, error) {
 	if err := rules.Class("jobs.list", &d.caller.Subject); err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func (d *Actions) Jobs(ctx context.Context, f listing.Filter) (*listing.Page, er
 	return d.app.Lister.List(ctx, f)
 }
 
-// Ordered lists the jobs that the caller may see, in the order of the filter.
+// Ordered lists the jobs that the caller may read, in the order of the filter.
 func (d *Actions) Ordered(ctx context.Context, f listing.Filter) (*listing.OrderedPage, error) {
 	if err := rules.Class("jobs.list", &d.caller.Subject); err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func visibleTo(s *rules.Subject) *listing.Visibility {
 	return &listing.Visibility{All: v.All, User: v.User, VCs: v.VCs}
 }
 
-// Detail returns the details of the job, without the parts that the caller may not see.
+// Detail returns the details of the job, without the parts that the caller may not read.
 func (j *Job) Detail(ctx context.Context) (*job.Detail, error) {
 	if err := j.decide("job.read"); err != nil {
 		return nil, err
@@ -137,7 +137,7 @@ func (j *Job) Detail(ctx context.Context) (*job.Detail, error) {
 	return d, nil
 }
 
-// told removes from a job the parts that the caller may not see.
+// told removes from a job the parts that the caller may not read.
 func (j *Job) told(d *job.Detail) {
 	d.Message = job.NameOf(j.actions.nameOf).Told(d.Message)
 	for i := range d.After {
@@ -169,7 +169,7 @@ func (j *Job) Config(ctx context.Context) (string, error) {
 	return d.Config, nil
 }
 
-// Why explains the state of the job. It leaves out the names of jobs that the caller may not see.
+// Why explains the state of the job. It omits the names of jobs that the caller may not read.
 func (j *Job) Why(ctx context.Context) (*job.Why, error) {
 	if err := j.decide("job.read"); err != nil {
 		return nil, err
@@ -177,12 +177,12 @@ func (j *Job) Why(ctx context.Context) (*job.Why, error) {
 	return j.actions.app.Jobs.WhyFor(ctx, j.job, j.actions.nameOf)
 }
 
-// nameOf returns USER/NAME of another job, or "" if the caller may not see the job.
+// nameOf returns USER/NAME of another job, or "" if the caller may not read the job.
 func (d *Actions) nameOf(user, name string) string {
 	return d.nameFor(rules.Visible(&d.caller.Subject), user, name)
 }
 
-// nameFor is like nameOf, but with the given Visibility of the caller.
+// nameFor is like nameOf, but uses the given Visibility of the caller.
 func (d *Actions) nameFor(visible rules.Visibility, user, name string) string {
 	vc, known := d.app.Lister.Where(user, name)
 	if !known && user != d.caller.Name && !visible.All || known && !visible.Fits(user, vc) {
@@ -191,7 +191,7 @@ func (d *Actions) nameFor(visible rules.Visibility, user, name string) string {
 	return user + "/" + name
 }
 
-// Events returns the job's events, the latest last. note explains why some events are missing; it is nil if all could be read.
+// Events returns the job's events, the latest last. note explains why some events are missing. It is nil if all events could be read.
 func (j *Job) Events(ctx context.Context) (list []fapi.Event, note, err error) {
 	if err := j.decide("job.read"); err != nil {
 		return nil, nil, err
@@ -203,7 +203,7 @@ func (j *Job) Events(ctx context.Context) (list []fapi.Event, note, err error) {
 	return list, note, err
 }
 
-// change makes a change if a rule allows it, and records the result in the audit.
+// change makes a change if a rule allows the change, and writes the result to the audit log.
 func (j *Job) change(ctx context.Context, rule string, detail map[string]string, act func(context.Context) error) error {
 	return j.actions.did(ctx, rule, j.thing, detail, func(ctx context.Context) error {
 		if err := j.decide(rule); err != nil {
@@ -222,8 +222,7 @@ func (j *Job) Stop(ctx context.Context) (before job.Phase, err error) {
 	return before, err
 }
 
-// changeIf is like change. But if an allowed change has no effect, changeIf writes no record to the audit, because such records would displace other
-// people's records.
+// changeIf is like change, but writes no audit record if an allowed change has no effect. Such records would displace other people's records.
 func (j *Job) changeIf(ctx context.Context, changes bool, rule string, act func(context.Context) error) error {
 	if !changes && j.decide(rule) == nil {
 		return act(ctx)
@@ -257,13 +256,13 @@ func (j *Job) Retry(ctx context.Context) (before job.Phase, err error) {
 	return before, err
 }
 
-// allow returns a function that checks whether the owner's current grants allow the resources of a job.
+// allow returns a function that checks the resources of a job against the owner's current grants.
 func allow(owner *rules.Subject) func(job.Use) error {
 	return func(u job.Use) error { return rules.Submit(owner, submission(u, u.VirtualCluster)) }
 }
 
-// Scale changes the number of tasks of a role. If the number grows, the owner's current grants must still allow the job's resources, and the cluster
-// must be large enough for them.
+// Scale changes the number of tasks of a role. For a larger number, the owner's current grants must still allow the job's resources, and the cluster
+// must be large enough.
 func (j *Job) Scale(ctx context.Context, role string, tasks int) (out job.Scaled, err error) {
 	err = j.change(ctx, "job.scale", map[string]string{"tasks": strconv.Itoa(tasks)}, func(ctx context.Context) (err error) {
 		if j.actions.caller.Operator {
@@ -293,8 +292,8 @@ func (j *Job) Scale(ctx context.Context, role string, tasks int) (out job.Scaled
 	return out, err
 }
 
-// Remove requests the removal of the job's Framework; the history keeps the job. It does nothing if the Framework is already gone. The audit records
-// the request even if the caller doesn't wait for the removal, because a removal can't be undone.
+// Remove requests the removal of the job's Framework. The history keeps the job. Remove does nothing if the Framework is already deleted. The audit
+// log contains the request even if the caller doesn't wait for the removal, because a removal can't be undone.
 func (j *Job) Remove(ctx context.Context) (before job.Phase, err error) {
 	before = j.job.State
 	err = j.changeIf(ctx, j.job.Live, "job.delete", func(ctx context.Context) error {
@@ -306,7 +305,7 @@ func (j *Job) Remove(ctx context.Context) (before job.Phase, err error) {
 	return before, err
 }
 
-// Gone waits until the Framework of a removed job is gone, so that the job's name is free. It returns false if the context ends first.
+// Gone waits until the Framework of a removed job is deleted, so that the job's name is free. It returns false if the context ends first.
 func (j *Job) Gone(ctx context.Context) (bool, error) {
 	if !j.job.Live {
 		return true, nil

@@ -17,15 +17,15 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// KubeQuery selects objects of Kubernetes, and limits their number.
+// KubeQuery selects Kubernetes objects, and limits their number.
 type KubeQuery struct {
 	Namespace, LabelSelector, FieldSelector string
-	// Limit is the maximum number of objects; 0 means all. Continue is the end of an earlier list.
+	// Limit is the maximum number of objects. 0 means all objects. Continue is the continue token of an earlier list.
 	Limit    int
 	Continue string
 }
 
-// maxObjects bounds the number of objects in memory during a response. A pod takes about ten kilobytes.
+// maxObjects limits the number of objects in memory during a response. A pod takes about ten kilobytes.
 const maxObjects = 1000
 
 func (q *KubeQuery) options() (o metav1.ListOptions, err error) {
@@ -48,7 +48,7 @@ func (q *KubeQuery) options() (o metav1.ListOptions, err error) {
 	return o, nil
 }
 
-// pages reads a list in parts, and calls each for every part. If the query has a limit, it reads only one part.
+// pages reads a list page by page, and calls each with every page. If the query has a limit, it reads only one page.
 func pages[List interface{ GetContinue() string }](q *KubeQuery, read func(metav1.ListOptions) (List, error), each func(List) error) error {
 	o, err := q.options()
 	if err != nil {
@@ -71,7 +71,7 @@ func pages[List interface{ GetContinue() string }](q *KubeQuery, read func(metav
 	}
 }
 
-// KubeNodes reads the nodes of Kubernetes, and calls each with parts of the list. Only administrators may call it.
+// KubeNodes reads the nodes of Kubernetes, and calls each with pages of the list. Only administrators may call it.
 func (d *Actions) KubeNodes(ctx context.Context, q KubeQuery, each func(*corev1.NodeList) error) error {
 	if err := rules.Class("kube.read", &d.caller.Subject); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (d *Actions) GPUs(ctx context.Context) (nodes []string, gpus []schedulerapi
 	return nodes, gpus, nil
 }
 
-// KubePods reads the pods of Kubernetes without the environment of their containers, and calls each with parts of the list. Only administrators may
+// KubePods reads the pods of Kubernetes without the environment of their containers, and calls each with pages of the list. Only administrators may
 // call it.
 func (d *Actions) KubePods(ctx context.Context, q KubeQuery, each func(*corev1.PodList) error) error {
 	if err := rules.Class("kube.read", &d.caller.Subject); err != nil {
@@ -140,13 +140,13 @@ func plainPods(list *corev1.PodList) {
 	}
 }
 
-// plainMeta removes the metadata that repeats the other fields of the object, because the repetition includes the environment.
+// plainMeta removes metadata that repeats the other fields of the object, because the repetition includes the environment.
 func plainMeta(m *metav1.ObjectMeta) {
 	m.ManagedFields = nil
 	delete(m.Annotations, corev1.LastAppliedConfigAnnotation)
 }
 
-// kubeError converts errors that the client's query caused to responses for the client. It returns other errors unchanged.
+// kubeError converts errors that the client's query caused to responses. It returns other errors unchanged.
 func kubeError(err error) error {
 	switch {
 	case apierrors.IsBadRequest(err):

@@ -13,7 +13,7 @@ import (
 // lasts is how long a change continues after its client has disconnected.
 const lasts = 30 * time.Second
 
-// did makes a change, and records the result in the audit. If the client disconnects during the change, did still completes the change and records
+// did makes a change, and writes the result to the audit log. If the client disconnects during the change, did still completes the change and records
 // its real result.
 func (d *Actions) did(ctx context.Context, rule string, t rules.Thing, detail map[string]string, act func(context.Context) error) error {
 	ctx, cancel := lasting(ctx)
@@ -25,7 +25,7 @@ func (d *Actions) did(ctx context.Context, rule string, t rules.Thing, detail ma
 	return d.audited(ctx, rule, t, detail, err)
 }
 
-// errNothing is returned by an action that succeeded without a change. The audit gets no record of such an action.
+// errNothing means that an operation succeeded without a change. Such an operation gets no audit record.
 var errNothing = errors.New("nothing changed")
 
 // lasting returns a context that ends 30 seconds after the context of a request has ended.
@@ -46,8 +46,7 @@ func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// keep stops a job if its owner was removed or disabled while the job was created. The removal of a person stops only the jobs that exist at that
-// time.
+// keep stops a job if its owner was removed or disabled while the job was created. The removal of a person stops only jobs that exist at that time.
 func (s *App) keep(ctx context.Context, owner *people.Person, name string) error {
 	if owner == nil {
 		return nil

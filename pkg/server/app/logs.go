@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Log identifies one log of one attempt of a task. It is part of links. Because the length of a link is bounded, its JSON names are short.
+// Log identifies one log of one attempt of a task. Links contain its JSON, so the JSON names are short.
 type Log struct {
 	User        string `json:"u"`
 	Name        string `json:"n"`
@@ -35,19 +35,19 @@ type Log struct {
 const (
 	// linkLife is how long a link to a log is valid.
 	linkLife = 10 * time.Minute
-	// tailBytes is the size of the end of a log that is sent; clients show this size above the text. tailLines bounds the number of lines that are
+	// tailBytes is the size of the end of a log that is sent. Clients show this size above the text. tailLines limits the number of lines that are
 	// read for the end.
 	tailBytes = 16 << 10
 	tailLines = 4096
 )
 
-// NoLog returns the error for an attempt of a task that has no log. why is its message.
+// NoLog returns the error for an attempt of a task without a log. why is the message.
 func NoLog(why string) error {
 	return &wire.Error{Status: http.StatusNotFound, Code: CodeNoLog, Message: why}
 }
 
-// TaskLogs returns the logs of an attempt of a task. Its keys are the names that clients know: "all", "stdout" and "stderr". If the streams aren't
-// stored separately, "stdout" contains both streams, and "stderr" is missing. t is a task of d, which the caller has read.
+// TaskLogs returns the logs of an attempt of a task, by the names "all", "stdout" and "stderr". If the streams aren't stored separately, "stdout"
+// contains both streams, and "stderr" is missing. t is a task of d, which the caller has read.
 func (j *Job) TaskLogs(ctx context.Context, d *job.Detail, attempt int32, t *job.Task) (map[string]Log, error) {
 	if err := j.decide("job.logs"); err != nil {
 		return nil, err
@@ -67,8 +67,8 @@ func (j *Job) TaskLogs(ctx context.Context, d *job.Detail, attempt int32, t *job
 	return out, nil
 }
 
-// LogLink returns a text that gives access to a log without a token. The access ends after a few minutes, or earlier if the token of the request
-// stops being valid or the caller may no longer see the job.
+// LogLink returns a text that gives access to a log without a token. The access ends after a few minutes. It ends earlier if the token of the request
+// becomes invalid or the caller may no longer read the job.
 func (j *Job) LogLink(ctx context.Context, l Log) (secret.String, error) {
 	if err := j.decide("job.logs"); err != nil {
 		return "", err
@@ -76,10 +76,10 @@ func (j *Job) LogLink(ctx context.Context, l Log) (secret.String, error) {
 	return j.actions.app.Tokens.Link(ctx, j.actions.caller.claims, token.UseLog, l, linkLife)
 }
 
-// ErrLink is the error for a link that isn't valid, for any reason. Clients request a new link after a response with status 403.
+// ErrLink is the error for an invalid link, for any reason. Clients request a new link after a response with status 403.
 var ErrLink = &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: "The link is not valid, or no longer.", Remedy: "list the logs of the task again: the list has new links"}
 
-// Follow returns the caller who requested a link, with the rights of their token. A route that accepts links accepts only links for its own purpose.
+// Follow returns the caller who requested a link, with the rights of their token. A route accepts only links for its own purpose.
 func (s *App) Follow(ctx context.Context, text string) (Caller, error) {
 	l := &Log{}
 	v, err := s.Tokens.Follow(ctx, token.UseLog, text, l)
@@ -92,7 +92,7 @@ func (s *App) Follow(ctx context.Context, text string) (Caller, error) {
 	return Caller{Subject: v.Subject, person: v.Person, claims: v.Claims, ended: v.Ended, log: l}, nil
 }
 
-// LinkedLog returns the log that the caller's link identifies, and its job.
+// LinkedLog returns the log in the caller's link, and its job.
 func (d *Actions) LinkedLog(ctx context.Context) (*Job, *Log, error) {
 	l := d.caller.log
 	if l == nil {
@@ -146,7 +146,7 @@ func missing(ctx context.Context, err error) error {
 	return NoLog("Its log can't be had: " + err.Error())
 }
 
-// tail keeps the end of a text, of which last returns at most tailBytes bytes.
+// tail stores the end of a text. last returns at most tailBytes bytes.
 type tail struct{ b bytes.Buffer }
 
 func (t *tail) add(text []byte) {
@@ -169,14 +169,14 @@ func (j *Job) ExitRules(ctx context.Context) *exits.Set {
 	return j.actions.app.Jobs.ExitRules(ctx)
 }
 
-// These are the codes of errors about positions in logs.
+// Codes of errors about positions in logs.
 const (
 	CodeNoLog       = "NoTaskLogError"
 	CodeNoPositions = "NoPositionsError"
 	CodeLogGone     = "LogGoneError"
 )
 
-// LogWindow reads a part of a task's log, around a position.
+// LogWindow reads a part of a task's log around a position.
 func (j *Job) LogWindow(ctx context.Context, sel logs.Selection, q logs.WindowQuery) (*logs.Window, error) {
 	if err := j.decide("job.logs"); err != nil {
 		return nil, err
@@ -194,8 +194,7 @@ func (j *Job) SearchLog(ctx context.Context, sel logs.Selection, q logs.MatchQue
 	return m, placeless(ctx, err)
 }
 
-// FindLog returns the log of one attempt of a task. The attempt is the attempt of the position, or the selected attempt if the position contains no
-// attempt.
+// FindLog returns the log of one attempt of a task. If the position contains no attempt, it uses the selected attempt.
 func (j *Job) FindLog(ctx context.Context, sel logs.Selection, at logs.At) (*Log, error) {
 	if err := j.decide("job.logs"); err != nil {
 		return nil, err

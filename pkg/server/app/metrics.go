@@ -18,8 +18,8 @@ import (
 // usualSpan is the default time range of a report about a machine or a virtual cluster.
 const usualSpan = 6 * time.Hour
 
-// Metrics returns how the tasks of the job used their resources over time. task selects one task, as ROLE[INDEX] or ROLE/INDEX; "" selects all
-// tasks. The report is limited to the time of the job, because the pods of a later job with the same name have the same names.
+// Metrics returns the resource usage of the job's tasks over time. task selects one task, as ROLE[INDEX] or ROLE/INDEX. "" selects all tasks. The
+// report covers only the time of the job, because the pods of a later job with the same name have the same names.
 func (j *Job) Metrics(ctx context.Context, task string, w metrics.Window) (*metrics.Report, error) {
 	if err := j.decide("job.read"); err != nil {
 		return nil, err
@@ -66,8 +66,8 @@ func (j *Job) tasksOf(task string) (roles []metrics.Role, index int32, err error
 	return roles[at : at+1], index, nil
 }
 
-// MachineMetrics returns how a machine used its resources over time. The report includes the file systems only for callers who may see the whole
-// state of the cluster.
+// MachineMetrics returns the resource usage of a machine over time. It includes the file systems only for callers who may read the whole state of the
+// cluster.
 func (d *Actions) MachineMetrics(ctx context.Context, name string, w metrics.Window) (*metrics.Report, error) {
 	c, err := d.Status(ctx, []string{status.PartMachines})
 	if err != nil {
@@ -79,7 +79,7 @@ func (d *Actions) MachineMetrics(ctx context.Context, name string, w metrics.Win
 	return d.metrics(ctx, metrics.OfMachine(name, rules.Class("kube.read", &d.caller.Subject) == nil), w)
 }
 
-// VirtualClusterMetrics returns the GPUs and the queue of a virtual cluster over time. Only callers who may use the virtual cluster get them.
+// VirtualClusterMetrics returns the GPUs and the queue of a virtual cluster over time. Only callers who may use the virtual cluster get the report.
 func (d *Actions) VirtualClusterMetrics(ctx context.Context, name string, w metrics.Window) (*metrics.Report, error) {
 	all, _, err := d.VirtualClusters(ctx)
 	if err != nil {

@@ -21,15 +21,15 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Notifications holds a person's choices of notices, and the ways in which the cluster can send notices.
+// Notifications holds a person's choices for notices, and the channels of the cluster.
 type Notifications struct {
 	User, Email string
 	// Chosen reports whether the person has made choices. Choices holds the choices in effect, without the required kinds of notices.
 	Chosen  bool
 	Choices v1.Notifications
-	// Offer describes how the cluster sends notices; nil if the cluster doesn't send notices.
+	// Offer describes the channels for notices. It is nil if the cluster doesn't send notices.
 	Offer *actionsv1.Offer
-	// MailTest and WebhookTest are the results of the latest test messages. A result is empty if no test message was sent that way.
+	// MailTest and WebhookTest are the results of the latest test messages. A result is empty if no test message was sent on that channel.
 	MailTest, WebhookTest notify.TestResult
 }
 
@@ -55,14 +55,14 @@ type NotificationsChange struct {
 	WaitMinutes  int32
 	Mail         bool
 	WeeklyReport bool
-	// Webhook is a new webhook. If Webhook is nil, KeepWebhook keeps the current webhook; its type must then be WebhookType, unless WebhookType is
-	// empty.
+	// Webhook is a new webhook. If Webhook is nil, KeepWebhook keeps the current webhook. The type of the current webhook must then equal
+	// WebhookType, unless WebhookType is empty.
 	Webhook     *Webhook
 	KeepWebhook bool
 	WebhookType string
 }
 
-// Notifications returns a person's choices of notices. People may read their own choices, and administrators may read all choices.
+// Notifications returns a person's choices for notices. People may read their own choices, and administrators may read all choices.
 func (d *Actions) Notifications(ctx context.Context, name string) (*Notifications, error) {
 	if err := rules.Decide("notifications.read", &d.caller.Subject, person(name)); err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (s *App) tested(ctx context.Context, n *Notifications) error {
 	return nil
 }
 
-// offer returns how the cluster sends notices, or nil if the cluster doesn't send notices.
+// offer returns the channels for notices, or nil if the cluster doesn't send notices.
 func (s *App) offer(ctx context.Context) (*actionsv1.Offer, error) {
 	m, err := s.Jobs.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, actionsv1.OfferName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -127,7 +127,7 @@ func (s *App) offer(ctx context.Context) (*actionsv1.Offer, error) {
 	return out, nil
 }
 
-// SetNotifications replaces a person's choices of notices. If c is nil, it restores the defaults.
+// SetNotifications replaces a person's choices for notices. If c is nil, it restores the defaults.
 func (d *Actions) SetNotifications(ctx context.Context, name string, c *NotificationsChange) (*Notifications, error) {
 	var made *people.Person
 	err := d.did(ctx, "notifications.change", person(name), map[string]string{"change": "notifications"}, func(ctx context.Context) (err error) {
@@ -163,7 +163,6 @@ func (d *Actions) SetNotifications(ctx context.Context, name string, c *Notifica
 	return d.notifications(ctx, made)
 }
 
-// apply returns the choices after the change.
 func (c *NotificationsChange) apply(was *v1.Notifications, now time.Time) (*v1.Notifications, error) {
 	next := &v1.Notifications{Events: c.Events, WaitMinutes: c.WaitMinutes, NoMail: !c.Mail, WeeklyReport: c.WeeklyReport}
 	before := v1.DefaultNotifications()
@@ -204,10 +203,10 @@ func (c *NotificationsChange) apply(was *v1.Notifications, now time.Time) (*v1.N
 	return next, nil
 }
 
-// testEvery is the shortest time between two test messages to the same person.
+// testEvery is the minimum time between two test messages to the same person.
 const testEvery = time.Minute
 
-// recent reports whether a test message was requested so recently that the person must wait before the next test message.
+// recent reports whether the person must wait before the next test message.
 func recent(test *metav1.Time, now time.Time) bool {
 	return test != nil && now.Sub(test.Time) < testEvery && now.Sub(test.Time) > -testEvery
 }

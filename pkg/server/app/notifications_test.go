@@ -11,7 +11,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// A choice applies from the time when the person made it. If the person makes another choice later, the existing choices keep their times.
+// A choice applies from the time when the person made it. If the person makes another choice later, the times of existing choices don't change.
 func TestChoicesCountFromTheChange(t *testing.T) {
 	first := time.Date(2026, 11, 30, 8, 0, 0, 0, time.UTC)
 	later := metav1.NewTime(first.Add(time.Hour))
@@ -26,7 +26,7 @@ func TestChoicesCountFromTheChange(t *testing.T) {
 	assert.Equal(t, map[string]metav1.Time{"stopping": metav1.NewTime(later.Add(time.Hour)), v1.FromWebhook: later}, last.From)
 }
 
-// A webhook without an address means the webhook that the person already has.
+// A webhook without an address means the person's current webhook.
 func TestAWebhookThatIsKept(t *testing.T) {
 	for name, c := range map[string]struct {
 		was  string

@@ -10,10 +10,10 @@ import (
 	"github.com/openpai/paictl/pkg/status"
 )
 
-// roomsTime bounds how long a prediction waits for the state of the machines.
+// roomsTime limits how long a prediction waits for the state of the machines.
 const roomsTime = 5 * time.Second
 
-// Outlook predicts when the job would start if it were submitted now. If the start can't be predicted, the Outlook explains why.
+// Outlook predicts the start of the job if it were submitted now. If no prediction is possible, the Outlook contains the reason.
 func (p *Prepared) Outlook(ctx context.Context) *job.Outlook {
 	d := p.actions
 	machines := rules.Class("vc.read", &d.caller.Subject) == nil
@@ -24,8 +24,8 @@ func (p *Prepared) Outlook(ctx context.Context) *job.Outlook {
 	return p.prepared.RoomOutlook(rooms, err, machines)
 }
 
-// outlookNames returns a function that returns the names of other jobs for an outlook. For a token that may only submit jobs, the function returns
-// no names.
+// outlookNames returns a function that returns the names of other jobs for an outlook. For a token that may only submit jobs, the function returns no
+// names.
 func (d *Actions) outlookNames() job.NameOf {
 	if rules.Class("job.read", &d.caller.Subject) != nil {
 		return func(string, string) string { return "" }

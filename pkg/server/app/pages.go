@@ -6,12 +6,13 @@ import (
 	"github.com/openpai/paictl/pkg/people/rules"
 )
 
-// MaySee returns an error if the caller may not see a page of another service.
+// MaySee returns an error if the caller may not open a page of another service.
 func (d *Actions) MaySee(page string) error {
 	return rules.Decide("page.monitoring", &d.caller.Subject, rules.Thing{Kind: rules.KindPage, Page: page})
 }
 
-// ChangeBehind calls do, which changes something in the service of a page, if the caller may make such changes. It records the request in the audit.
+// ChangeBehind calls do, which changes something in the service of a page, if the caller may make such changes. It writes the request to the audit
+// log.
 func (d *Actions) ChangeBehind(ctx context.Context, page, what string, do func() error) error {
 	thing := rules.Thing{Kind: rules.KindPage, Name: what, Page: rules.PageMonitoringWrite}
 	err := d.MaySee(page)
@@ -24,7 +25,7 @@ func (d *Actions) ChangeBehind(ctx context.Context, page, what string, do func()
 	return d.audited(ctx, "page.monitoring.write", thing, nil, err)
 }
 
-// SignInBehind calls do, which signs in to the service of a page, if the caller may see the page. The service determines the user.
+// SignInBehind calls do, which signs in to the service of a page, if the caller may open the page. The service determines the user.
 func (d *Actions) SignInBehind(ctx context.Context, page, what string, do func() error) error {
 	err := d.MaySee(page)
 	if err == nil {
@@ -33,7 +34,7 @@ func (d *Actions) SignInBehind(ctx context.Context, page, what string, do func()
 	return d.auditedAs(ctx, "sign-in", rules.Thing{Kind: rules.KindPage, Name: what}, nil, err)
 }
 
-// RefusedBehind records in the audit that a request of the caller to another service wasn't forwarded.
+// RefusedBehind writes to the audit log that a request of the caller to another service was rejected.
 func (d *Actions) RefusedBehind(ctx context.Context, what string, err error) error {
 	return d.audited(ctx, "page.monitoring.write", rules.Thing{Kind: rules.KindPage, Name: what}, nil, err)
 }

@@ -18,20 +18,20 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// ClonedFrom identifies the job that a job was cloned from, as the caller named it.
+// ClonedFrom identifies the source of a cloned job, as the caller specified it.
 type ClonedFrom struct {
 	// Job is the name of the job, or USER/NAME.
 	Job string
-	// UID distinguishes the job from other jobs with the same name; "" selects the latest job.
+	// UID distinguishes the job from other jobs with the same name. "" selects the latest job.
 	UID string
 }
 
-// jobUID matches the UIDs of jobs, which come from Kubernetes or from an imported history.
+// jobUID matches the UIDs of jobs from Kubernetes or from an imported history.
 var jobUID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
-// parent returns the job that a job was cloned from. The caller must have the right to read the parent's job file, because other people learn the
-// parent's name from the clone. If the parent doesn't exist, or the caller may not see it, parent returns a warning and no job. That isn't an error,
-// because the reference is only information for people.
+// parent returns the job from which a job was cloned. The caller must be allowed to read the parent's job file, because the clone shows the parent's
+// name to other people. If the parent doesn't exist or is hidden from the caller, parent returns a warning and no job. It returns no error, because
+// the reference is only informational.
 func (d *Actions) parent(ctx context.Context, file string, from *ClonedFrom) (*fv1.ClonedFrom, strictyaml.Findings, error) {
 	if from == nil {
 		return nil, nil, nil
@@ -62,11 +62,11 @@ func (d *Actions) parent(ctx context.Context, file string, from *ClonedFrom) (*f
 	return j.AsParent(), nil, nil
 }
 
-// seenParent returns a job whose job file the caller may read. If the caller may not read it, the error is the same as for a missing job.
+// seenParent returns a job if the caller may read its job file. Otherwise the error is the same as for a missing job.
 func (d *Actions) seenParent(ctx context.Context, owner, name string, uid types.UID) (*job.Job, error) {
 	s := &d.caller.Subject
-	// As in Job, the duration must not reveal whether other people's jobs exist. So callers who see only their own jobs get the error without a
-	// lookup.
+	// As in Job, the response time must not reveal whether other people's jobs exist. So callers who may read only their own jobs get the error
+	// without a lookup.
 	if v := rules.Visible(s); !v.All && len(v.VCs) == 0 && owner != v.User || rules.Class("job.config", s) != nil {
 		return nil, job.NotFound(owner, name)
 	}
@@ -80,12 +80,11 @@ func (d *Actions) seenParent(ctx context.Context, owner, name string, uid types.
 	return j, nil
 }
 
-// thingOf returns the Thing of a job for the rules.
 func thingOf(j *job.Job) rules.Thing {
 	return rules.Thing{Kind: rules.KindJob, Owner: j.User, VC: j.VirtualCluster(), Name: j.Name}
 }
 
-// Parent returns the job that the job was cloned from, even if a later job has the same name.
+// Parent returns the job from which the job was cloned, even if a later job has the same name.
 func (j *Job) Parent(ctx context.Context) (*job.Job, error) {
 	if err := j.decide("job.read"); err != nil {
 		return nil, err
@@ -112,7 +111,7 @@ func (j *Job) Parent(ctx context.Context) (*job.Job, error) {
 	return parent.Brief()
 }
 
-// seesParent reports whether the caller may see the parent of a cloned job.
+// seesParent reports whether the caller may read the parent of a cloned job.
 func (d *Actions) seesParent(from *fv1.ClonedFrom) bool {
 	return rules.Decide("job.read", &d.caller.Subject, rules.Thing{Kind: rules.KindJob, Owner: from.User, VC: from.VirtualCluster, Name: from.Name}) == nil
 }

@@ -77,7 +77,7 @@ func (r *relatives) add(user, name, uid string, from *fv1.ClonedFrom) {
 	r.live[f.Name] = f
 }
 
-// as returns the operations of a person who may see the jobs of a virtual cluster, or only their own jobs if sees is "".
+// as returns the operations of a person who may read the jobs of a virtual cluster, or only their own jobs if sees is "".
 func (r *relatives) as(name, sees string, scopes ...rules.Scope) *Actions {
 	s := rules.Subject{Name: name, Token: rules.Token{Application: len(scopes) > 0, Scopes: scopes}}
 	if sees != "" {

@@ -44,11 +44,11 @@ func (d *Actions) WhoAmI() (*Me, error) {
 	return me, nil
 }
 
-// existingTime bounds how long a response about a person waits for the names of existing virtual clusters and storages.
+// existingTime limits how long a response about a person waits for the names of existing virtual clusters and storages.
 const existingTime = 3 * time.Second
 
 // Existing returns a function that removes virtual clusters and storages that don't exist from grants. If the cluster doesn't respond, the function
-// removes no names.
+// returns the grants unchanged.
 func (d *Actions) Existing(ctx context.Context) func(rules.Grants) rules.Grants {
 	known := sync.OnceValue(func() *people.Known {
 		ctx, cancel := context.WithTimeout(ctx, existingTime)
@@ -75,14 +75,13 @@ type SignedIn struct {
 	Expires       time.Time
 }
 
-// These constants bound the lifetime of a sign-in's token, as in OpenPAI.
+// Limits of the lifetime of a token that a sign-in creates, as in OpenPAI.
 const (
 	MinLife = time.Minute
 	MaxLife = 7 * 24 * time.Hour
 )
 
-// SignIn checks a password and creates a token of the kind that browsers and OpenPAI's clients store. If life is 0, the token gets the default
-// lifetime.
+// SignIn checks a password and creates a token for browsers and for OpenPAI's clients. If life is 0, the token gets the default lifetime.
 func (d *Actions) SignIn(ctx context.Context, name string, password secret.String, life time.Duration, client string) (*SignedIn, error) {
 	p, err := d.admit(ctx, name, password)
 	if err != nil {
@@ -98,7 +97,7 @@ func (d *Actions) SignIn(ctx context.Context, name string, password secret.Strin
 	return &SignedIn{p.Name, p.Grants.Administrator, made.Token, made.Record.Expires}, nil
 }
 
-// admit checks a password and returns the person. It records in the audit who signed in, or which name was tried.
+// admit checks a password and returns the person. It writes the result and the name to the audit log.
 func (d *Actions) admit(ctx context.Context, name string, password secret.String) (*people.Person, error) {
 	if !d.SignInMethods().Password {
 		return nil, &rules.ForbiddenError{Why: "this cluster has no sign-in by password"}
@@ -112,7 +111,7 @@ func (d *Actions) admit(ctx context.Context, name string, password secret.String
 		thing.Owner = p.Name
 		d.caller.Subject, d.caller.person = p.Subject(rules.Token{}), p
 	}
-	// A person may have typed a password into the name field, and the audit must not contain a password.
+	// A person may have typed a password into the name field, and the audit log must not contain a password.
 	detail := map[string]string{"way": "password"}
 	if err == nil && p.Via != "" {
 		detail["provider"] = p.Via
@@ -125,10 +124,9 @@ func (d *Actions) admit(ctx context.Context, name string, password secret.String
 	return p, d.auditedAs(ctx, "sign-in", thing, detail, err)
 }
 
-// maxName is the maximum length of a person's name.
 const maxName = 63
 
-// Session checks a password and begins a session like the sessions of paictl, with an access token and a refresh token.
+// Session checks a password and begins a session with an access token and a refresh token.
 func (d *Actions) Session(ctx context.Context, name string, password secret.String, client string) (*token.Pair, error) {
 	p, err := d.admit(ctx, name, password)
 	if err != nil {
@@ -137,7 +135,7 @@ func (d *Actions) Session(ctx context.Context, name string, password secret.Stri
 	return d.app.Tokens.Session(ctx, p, token.New{Client: client, Address: d.origin.Address})
 }
 
-// Refresh exchanges a refresh token for the next tokens of its session. It records in the audit if the refresh token was used before.
+// Refresh exchanges a refresh token for the next tokens of its session. It writes an audit record if the refresh token was used before.
 func (d *Actions) Refresh(ctx context.Context, refresh secret.String, client string) (*token.Pair, error) {
 	pair, err := d.app.Tokens.Refresh(ctx, refresh, token.New{Client: client, Address: d.origin.Address})
 	if reused, ok := errors.AsType[*token.ReusedError](err); ok {
@@ -164,7 +162,7 @@ func (d *Actions) Logout(ctx context.Context) error {
 	return d.auditedAs(ctx, "sign-out", rules.Thing{Kind: rules.KindToken, Owner: d.caller.Name}, nil, err)
 }
 
-// EndLast ends the session of the request's token, if the request has a token, because the browser begins another session.
+// EndLast ends the session of the request's token, if any, because the browser begins another session.
 func (d *Actions) EndLast(ctx context.Context) error {
 	if d.caller.text == "" {
 		return nil
@@ -198,7 +196,7 @@ func (d *Actions) TokensOf(name string) ([]token.Record, error) {
 	return d.app.Tokens.Of(name), nil
 }
 
-// RotateKeys creates a new key that signs tokens. With revoke, tokens that earlier keys signed are no longer valid.
+// RotateKeys creates a new key that signs tokens. If revoke is true, tokens that earlier keys signed become invalid.
 func (d *Actions) RotateKeys(ctx context.Context, revoke bool) error {
 	return d.did(ctx, "token.manage", rules.Thing{Kind: rules.KindToken}, map[string]string{"change": "keys", "revoke": strconv.FormatBool(revoke)}, func(ctx context.Context) error {
 		if err := rules.Class("token.manage", &d.caller.Subject); err != nil {
@@ -211,7 +209,7 @@ func (d *Actions) RotateKeys(ctx context.Context, revoke bool) error {
 // Handle returns the handle of a token. A handle can only be used to revoke its token.
 func Handle(r token.Record) string { return token.Handle(r) }
 
-// NewToken describes an application token that is to be created.
+// NewToken describes a new application token.
 type NewToken struct {
 	Label  string
 	Scopes []string
@@ -246,7 +244,7 @@ func (d *Actions) NewToken(ctx context.Context, n NewToken) (*token.Issued, erro
 
 const maxLabel = 200
 
-// mayHave returns an error if the person for whom an operator creates a token couldn't use the token.
+// mayHave checks the scopes of a token that an operator creates for a person. It returns an error if the person couldn't use the token.
 func (d *Actions) mayHave(scopes []rules.Scope) error {
 	p, err := d.app.People.Person(d.caller.Name)
 	switch {
@@ -280,7 +278,7 @@ func (d *Actions) Revoke(ctx context.Context, text string) error {
 // SignInBusy reports whether an error means that too many sign-ins are in progress.
 func SignInBusy(err error) bool { return errors.Is(err, signin.ErrBusy) }
 
-// First creates the first administrator, with the one-time code that "paictl service start" printed.
+// First creates the first administrator with the one-time code that "paictl service start" printed.
 func (d *Actions) First(ctx context.Context, code secret.String, name string, password secret.String) (string, error) {
 	p, err := d.app.People.UseFirst(ctx, code, people.NewUser{Name: name, Password: password})
 	thing := rules.Thing{Kind: rules.KindUser}

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// polls records when each waiting program last polled.
+// polls records the time of the last poll of each waiting program.
 type polls struct {
 	mu   sync.Mutex
 	last map[string]time.Time
 }
 
-// tooSoon is the shortest accepted time between two polls. It is a little shorter than the interval that programs are asked to keep, because clocks
-// and transmission times vary.
+// tooSoon is the minimum accepted time between two polls. It is shorter than the interval in the response, because clocks and transmission times
+// vary.
 const tooSoon = deviceInterval - time.Second
 
-// fast reports whether a program has polled again too soon. It records the poll.
+// fast records a poll, and reports whether the program has polled too soon.
 func (p *polls) fast(id string, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

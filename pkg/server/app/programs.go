@@ -22,7 +22,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// These are the keys of the values that are stored for the sign-in of a program.
+// Keys of the values that are stored for the sign-in of a program.
 const (
 	valueUser      = "uid"
 	valueSessions  = "sessions"
@@ -37,7 +37,7 @@ const (
 	valueBegan     = "began"
 )
 
-// These constants are the lifetimes of codes, and the limits of their number.
+// Lifetimes of codes, and limits of their number.
 const (
 	codeTime    = time.Minute
 	deviceTime  = 10 * time.Minute
@@ -46,7 +46,7 @@ const (
 	mostNetwork = 50
 )
 
-// Program is a program on the browser's machine that requests a session as RFC 8252 describes.
+// Program is a program on the browser's machine that requests a session according to RFC 8252.
 type Program struct {
 	Redirect  string `json:"redirect"`
 	State     string `json:"state"`
@@ -54,17 +54,17 @@ type Program struct {
 	Client    string `json:"client"`
 }
 
-// challenge is the format of a PKCE challenge of method S256.
+// challenge matches a PKCE challenge of method S256.
 var challenge = regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`)
 
-// maxState bounds the length of a program's state, which is returned to the program.
+// maxState limits the length of a program's state, which is returned to the program.
 const maxState = 512
 
-// maxPage bounds the length of a program's address.
+// maxPage limits the length of a program's address.
 const maxPage = 1024
 
-// loopback reports whether an address is an HTTP address of the browser's own machine, at which RFC 8252 lets programs wait. It accepts only IP
-// addresses, because a name could lead to another machine.
+// loopback reports whether an address is an HTTP loopback address, as RFC 8252 allows for programs. It accepts only IP addresses, because a name
+// could resolve to another machine.
 func loopback(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || len(address) > maxPage || u.Scheme != "http" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Opaque != "" || strings.ContainsAny(address, "\\\r\n\t ") {
@@ -87,8 +87,8 @@ func (p *Program) check() error {
 	return nil
 }
 
-// signInProgram signs in a program that waits at a loopback address. It returns the address for the browser, with a code that can be used once
-// within a minute.
+// signInProgram signs in a program that waits at a loopback address. It returns the address for the browser. The address contains a code that can be
+// used once within a minute.
 func (d *Actions) signInProgram(ctx context.Context, of *people.Person, p *Program) (address string, err error) {
 	code := rand.Text() + rand.Text()
 	values := valuesOf(of)
@@ -111,7 +111,7 @@ func valuesOf(p *people.Person) map[string]string {
 	return map[string]string{valueUser: string(p.UID), valueSessions: strconv.FormatInt(p.Sessions, 10), valueVia: p.Via}
 }
 
-// begin begins a session of the person whom valuesOf has stored, unless the person's sessions have been ended in between.
+// begin begins a session of the person in the stored values, unless the person's sessions have been ended since.
 func (d *Actions) begin(ctx context.Context, t *onetime.Thing, client string) (*token.Pair, error) {
 	p, err := d.app.People.ByUID(types.UID(t.Values[valueUser]))
 	sessions, wrong := strconv.ParseInt(t.Values[valueSessions], 10, 64)
@@ -123,7 +123,7 @@ func (d *Actions) begin(ctx context.Context, t *onetime.Thing, client string) (*
 	return d.app.Tokens.Session(ctx, &signed, token.New{Client: client, Address: d.origin.Address})
 }
 
-// Redeem exchanges the code that the browser brought for a session. A code can be used only once, even if the attempt fails because of a wrong
+// Redeem exchanges the code that the browser returned for a session. A code can be used only once, even if the attempt fails because of a wrong
 // verifier or redirect.
 func (d *Actions) Redeem(ctx context.Context, code secret.String, verifier, redirect, client string) (*token.Pair, error) {
 	if err := d.app.People.Fresh(); err != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// maxReport is the longest time range of a report.
+// maxReport is the maximum time range of a report.
 const maxReport = 31 * 24 * time.Hour
 
-// Report sums up how GPUs were allocated, used and lost. It returns the figures of one person to that person, and all figures to administrators.
+// Report summarizes how GPUs were allocated, used and lost. Administrators get all figures. Other people get only their figures.
 func (d *Actions) Report(ctx context.Context, q report.Query) (*report.Report, error) {
 	if q.User == "" && !d.caller.Grants.Administrator {
 		q.User = d.caller.Name

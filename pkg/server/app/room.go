@@ -11,20 +11,20 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Most limits the unfinished jobs of one person, and the tasks of these jobs; zero means no limit. The limits exist because all jobs share one
-// namespace, and the API server and the controller hold each task in memory.
+// Most limits the unfinished jobs of one person, and the tasks of these jobs. Zero means no limit. The limits exist because all jobs share one
+// namespace, and the API server and the controller keep each task in memory.
 type Most struct{ Jobs, Tasks int }
 
-// awaitTime bounds how long a change waits until lists show the change.
+// awaitTime limits how long a change waits until lists contain the change.
 const awaitTime = 2 * time.Second
 
-// room counts the jobs and tasks that requests in progress add, until lists contain them. It doesn't count requests to other servers.
+// room counts the jobs and tasks of requests in progress until lists contain them. It doesn't count requests to other servers.
 type room struct {
 	mu     sync.Mutex
 	adding map[string]Most // by person
 }
 
-// added holds the jobs and tasks that one request in progress adds.
+// added holds the jobs and tasks of one request in progress.
 type added struct {
 	app  *App
 	user string
@@ -54,7 +54,6 @@ func (a *added) add(s *App, user string, more Most) error {
 	return nil
 }
 
-// done stops counting the jobs and tasks that add has counted.
 func (a *added) done() {
 	if a.app == nil {
 		return
@@ -69,7 +68,7 @@ func (a *added) done() {
 	a.app = nil
 }
 
-// await waits until lists show the change of a job, but not longer than awaitTime.
+// await waits until lists contain the change of a job, but not longer than awaitTime.
 func (s *App) await(ctx context.Context, framework string, changed func(listing.Row) bool) {
 	ctx, cancel := context.WithTimeout(ctx, awaitTime)
 	defer cancel()

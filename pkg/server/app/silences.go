@@ -21,7 +21,7 @@ type Silence struct {
 	Alerts int
 }
 
-// NewSilence describes a silence that a person wants to create.
+// NewSilence describes a new silence.
 type NewSilence struct {
 	Matchers []alerts.Matcher
 	For      time.Duration
@@ -29,10 +29,10 @@ type NewSilence struct {
 }
 
 const (
-	// minSilence and maxSilence bound the duration of a silence, so that people don't forget a silence for years.
+	// minSilence and maxSilence limit the duration of a silence. A forgotten silence must not last for years.
 	minSilence = time.Minute
 	maxSilence = 90 * 24 * time.Hour
-	// maxMatchers bounds the number of a silence's matchers. maxMatcher bounds each of their texts, in bytes.
+	// maxMatchers limits the number of a silence's matchers. maxMatcher limits each of their texts, in bytes.
 	maxMatchers = 32
 	maxMatcher  = 1024
 )
@@ -134,7 +134,7 @@ func (d *Actions) Silence(ctx context.Context, n NewSilence) (made *Silence, err
 	return made, err
 }
 
-// EndSilence ends a silence. It changes nothing if the silence has already ended.
+// EndSilence ends a silence. It does nothing if the silence has already ended.
 func (d *Actions) EndSilence(ctx context.Context, id string) (ended *Silence, err error) {
 	detail := map[string]string{}
 	err = d.did(ctx, "silence.end", rules.Thing{Kind: rules.KindSilence, Name: wire.Shown(id)}, detail, func(ctx context.Context) error {

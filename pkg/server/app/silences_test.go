@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/people/rules"
 )
 
-// silenced gives the server an Alertmanager with one alert and the silence "b". It returns the silences that the Alertmanager receives.
+// silenced gives the server an Alertmanager with one alert and the silence "b". It returns the silences that Alertmanager receives.
 func (r *requests) silenced(t *testing.T) *[]alerts.Silence {
 	t.Helper()
 	sent := &[]alerts.Silence{}

@@ -14,11 +14,11 @@ import (
 // StatusSource reads the state of the whole cluster.
 type StatusSource interface {
 	Read(ctx context.Context) (*status.Cluster, error)
-	// Follow calls give with the current state, and then with each newer state. It waits at least the time pause between two calls.
+	// Follow calls give with the current state, and then with each newer state. Two calls are at least pause apart.
 	Follow(ctx context.Context, pause time.Duration, give func(*status.Cluster) error) error
 }
 
-// Status returns the state of the cluster as far as the caller may see it. parts selects parts of the state.
+// Status returns the state of the cluster that the caller may read. parts selects parts of the state.
 func (d *Actions) Status(ctx context.Context, parts []string) (*status.Cluster, error) {
 	if err := d.readsStatus(parts); err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (d *Actions) readsStatus(parts []string) error {
 	return nil
 }
 
-// statusView determines which part of the cluster's state a caller sees.
+// statusView determines which part of the cluster's state a caller may read.
 type statusView struct {
 	visible rules.Visibility
 	grants  rules.Grants
@@ -65,7 +65,7 @@ func (v *statusView) cut(c *status.Cluster) *status.Cluster {
 	return v.cutter.Cut(c)
 }
 
-// StatusWatcher receives the state of a cluster. If one of its methods returns an error, the watch ends.
+// StatusWatcher receives the state of a cluster. If a method returns an error, the watch ends.
 type StatusWatcher interface {
 	// Whole receives the whole state, which replaces all earlier states.
 	Whole(c *status.Cluster) error
@@ -74,14 +74,14 @@ type StatusWatcher interface {
 	Alive() error
 }
 
-// These are the minimum times between two changes of a watch. The time is longer if the server must compute the visible part for the reader.
+// The minimum times between two changes of a watch. The time is longer if the server must compute a separate state for the reader.
 const (
 	statusPause    = 250 * time.Millisecond
 	cutStatusPause = time.Second
 )
 
-// WatchStatus sends the state of the cluster in the form that Status returns, and then the changes. It returns when the context ends, or when the
-// caller may no longer read the state.
+// WatchStatus sends the state of the cluster, as Status returns it, and then the changes. It returns when the context ends, or when the caller may no
+// longer read the state.
 func (d *Actions) WatchStatus(ctx context.Context, parts []string, to StatusWatcher) error {
 	if err := d.readsStatus(parts); err != nil {
 		return err
@@ -150,7 +150,7 @@ func (d *Actions) WatchStatus(ctx context.Context, parts []string, to StatusWatc
 	}
 }
 
-// statusReader returns the caller with their current grants. An operator isn't a person, so their grants can't change.
+// statusReader returns the caller with their current grants. An operator isn't a person, so an operator's grants can't change.
 func (d *Actions) statusReader() (*rules.Subject, error) {
 	if d.caller.Operator {
 		return &d.caller.Subject, nil

@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/status/statustest"
 )
 
-// models is a source of states. It returns each state after the previous state has been shown.
+// models is a source of states. It returns each state after the watch has sent the previous state.
 type models []*status.Cluster
 
 func (m models) Read(context.Context) (*status.Cluster, error) { return m[0], nil }
@@ -27,7 +27,7 @@ func (m models) Follow(ctx context.Context, _ time.Duration, give func(*status.C
 	return context.Cause(ctx)
 }
 
-// shown collects the states that a watch sends, and ends the watch after most states.
+// shown collects the states of a watch, and ends the watch after most states.
 type shown struct {
 	names []string
 	most  int

@@ -10,12 +10,12 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Storage is a storage that a caller may see.
+// Storage is a storage that a caller may read.
 type Storage struct {
 	job.Storage
-	// Default reports whether jobs that request the default storages of their user get this storage.
+	// Default reports whether the storage is one of the user's default storages.
 	Default bool
-	// Credentials is set only if the credentials were requested and the caller may read them. Otherwise Note explains why they are missing.
+	// Credentials is set only if the credentials were requested and the caller may read them. Otherwise Note is the reason.
 	Credentials map[string]string
 	Note        string
 }
@@ -47,8 +47,8 @@ func (d *Actions) Storages(ctx context.Context, all bool) ([]Storage, error) {
 	return out, nil
 }
 
-// Storage returns one storage. If secrets is true, it includes the credentials. A token that was created to read credentials gets them even without
-// secrets.
+// Storage returns one storage. If secrets is true, it includes the credentials. For a token that was created to read credentials, it always includes
+// them.
 func (d *Actions) Storage(ctx context.Context, name string, secrets bool) (*Storage, error) {
 	if err := rules.Decide("storage.list", &d.caller.Subject, storage(name)); err != nil {
 		return nil, err
@@ -73,8 +73,8 @@ func (d *Actions) Storage(ctx context.Context, name string, secrets bool) (*Stor
 	return out, nil
 }
 
-// credentials returns the credentials of a storage. They give write access to the whole share. Users who may only read the share, or use a part of
-// it, therefore can't get them. Administrators get them on request.
+// credentials returns the credentials of a storage, which give write access to the whole share. So users who may only read the share, or use a part
+// of the share, can't get them. Administrators get them on request.
 func (d *Actions) credentials(ctx context.Context, s *job.Storage, asked bool) (found map[string]string, note string, err error) {
 	if !asked || !d.caller.Grants.Administrator {
 		switch {
@@ -87,7 +87,7 @@ func (d *Actions) credentials(ctx context.Context, s *job.Storage, asked bool) (
 	return d.app.Jobs.Credentials(ctx, s)
 }
 
-// defaultStorages returns the names of a person's default storages: the first storage of each of their groups.
+// defaultStorages returns the names of a person's default storages, which are the first storages of the person's groups.
 func (s *App) defaultStorages(who *rules.Subject) map[string]bool {
 	out := map[string]bool{}
 	for _, name := range who.Groups {

@@ -17,20 +17,20 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Request contains a job file that the caller wants to submit. The job's owner isn't part of it.
+// Request contains a job file for a submission, without the job's owner.
 type Request struct {
-	// File is the name of the file that findings mention.
+	// File is the name of the file in findings.
 	File, Text string
 	// Group is the group of the caller whose quota the job counts against. "" selects the first group that grants the virtual cluster.
 	Group string
 	Code  *job.Code
-	// ClonedFrom is the job that this job was cloned from, or nil.
+	// ClonedFrom is the source of a cloned job, or nil.
 	ClonedFrom *ClonedFrom
-	// DryRun is set if nothing is to be submitted. A refused dry run isn't recorded in the audit.
+	// DryRun is set if no job is to be created. A rejected dry run isn't written to the audit log.
 	DryRun bool
 }
 
-// Prepared is a job that the caller may submit. Only this package can create one.
+// Prepared is a job that the caller may submit. Only this package can create a Prepared.
 type Prepared struct {
 	actions  *Actions
 	prepared *job.Prepared
@@ -39,15 +39,15 @@ type Prepared struct {
 	parent   *fv1.ClonedFrom
 	// Findings holds the warnings about the job file.
 	Findings strictyaml.Findings
-	// CodeURL is the address from which tasks fetch code; "" if the cluster doesn't accept code.
+	// CodeURL is the address from which tasks download code. It is "" if the cluster doesn't accept code.
 	CodeURL string
 }
 
-// Summary returns the job's name and the resources that it requests.
+// Summary returns the job's name and the resources that the job requests.
 func (p *Prepared) Summary() job.Summary { return p.prepared.Summary }
 
-// Prepare reads a job file and builds the job's objects. It returns an error if a fact about the cluster is unknown. Then it checks the rules with
-// the objects that it has built, and Submit creates exactly these objects. If findings are errors, it returns them as the error.
+// Prepare reads a job file and builds the job's objects. It then checks the rules with these objects, and Submit creates exactly these objects.
+// Prepare returns an error if a required fact about the cluster can't be read. If findings are errors, it returns them as the error.
 func (d *Actions) Prepare(ctx context.Context, r Request) (*Prepared, error) {
 	p, err := d.prepare(ctx, r)
 	if err != nil && !r.DryRun {
@@ -67,8 +67,8 @@ func (d *Actions) prepare(ctx context.Context, r Request) (*Prepared, error) {
 	if len(found.Errors()) > 0 {
 		return nil, found
 	}
-	// The rules are checked with the built objects below. They are also checked here, so that an error doesn't reveal a virtual cluster that isn't
-	// granted to the caller.
+	// The rules are checked with the built objects below. This earlier check prevents an error that reveals a virtual cluster that isn't granted to
+	// the caller.
 	if err := rules.Decide("job.submit", &d.caller.Subject, rules.Thing{Kind: rules.KindJob, Owner: d.caller.Name, VC: parsed.VirtualCluster}); err != nil {
 		return nil, err
 	}
@@ -115,12 +115,11 @@ func (d *Actions) prepare(ctx context.Context, r Request) (*Prepared, error) {
 	return &Prepared{actions: d, prepared: out, request: r, thing: thing, parent: parent, Findings: found, CodeURL: facts.Configuration.CodeURL}, nil
 }
 
-// submission returns the Submission of a job's resources, for the rules.
 func submission(u job.Use, vc string) rules.Submission {
 	return rules.Submission{VCs: []string{vc}, Priority: u.Priority, HostNetwork: u.HostNetwork, Storages: u.Storages, Group: u.Group}
 }
 
-// group returns the group whose quota a job counts against. It returns only groups of the caller that grant the virtual cluster, so that users can't
+// group returns the group whose quota a job counts against. It accepts only groups of the caller that grant the virtual cluster, so that users can't
 // choose a group only for its quota.
 func (d *Actions) group(asked, vc string) (string, error) {
 	if d.caller.Operator {
@@ -148,8 +147,8 @@ func (d *Actions) group(asked, vc string) (string, error) {
 	return "", nil
 }
 
-// factsFor reads all facts about the cluster, with the storages and virtual clusters that are granted to a person. The first storage of
-// each of the person's groups is a default storage.
+// factsFor reads all facts about the cluster, with the storages and virtual clusters that are granted to a person. The first storage of each of the
+// person's groups is a default storage.
 func (s *App) factsFor(ctx context.Context, who *rules.Subject) (*job.Facts, error) {
 	f, err := s.Jobs.Facts(ctx)
 	if err != nil {
@@ -175,18 +174,18 @@ func (s *App) factsFor(ctx context.Context, who *rules.Subject) (*job.Facts, err
 	return f, nil
 }
 
-// SubmitOptions holds the options of a submission.
+// SubmitOptions are the options of a submission.
 type SubmitOptions struct {
 	DryRun, Replace, SkipEnded bool
 	After, Planned             []string
-	// Key identifies a submission, so that the caller can repeat the submission if its response is lost.
+	// Key identifies a submission, so that the caller can repeat the submission after a lost response.
 	Key string
 }
 
 // submissionKey matches valid keys of submissions.
 var submissionKey = regexp.MustCompile(`^[A-Za-z0-9._-]{8,64}$`)
 
-// Submit creates the job. The caller must be able to see the jobs in After.
+// Submit creates the job. The caller must be allowed to read the jobs in After.
 func (p *Prepared) Submit(ctx context.Context, o SubmitOptions) (outcome job.Outcome, err error) {
 	if o.Key != "" && !submissionKey.MatchString(o.Key) {
 		return "", wire.Bad("Idempotency-Key must be 8 to 64 letters, digits, dots, underscores or hyphens")
@@ -201,8 +200,7 @@ func (p *Prepared) Submit(ctx context.Context, o SubmitOptions) (outcome job.Out
 	var more added
 	defer more.done()
 	submit := func(ctx context.Context) (job.Outcome, error) {
-		// If an unfinished job already has the name, it is this job, or another job that uses the name. Either way, the number of unfinished jobs
-		// doesn't grow.
+		// If an unfinished job already has the name, Submit doesn't create another unfinished job. So the limit doesn't apply.
 		if r, known := p.actions.app.Lister.Row(p.prepared.Framework); !known || !unfinished(r) {
 			if err := more.add(p.actions.app, p.thing.Owner, Most{1, p.prepared.Tasks}); err != nil {
 				return "", err
@@ -240,8 +238,8 @@ func maySee(s *rules.Subject, j *job.Job) error {
 	return rules.Decide("job.after", s, thingOf(j))
 }
 
-// ownerOf returns the owner of a job with all their current grants. The grants decide whether the job may get more tasks, even if another person
-// requested the tasks.
+// ownerOf returns the owner of a job with all current grants of the owner. These grants limit the job's tasks, even if another person requests more
+// tasks.
 func (s *App) ownerOf(name string) (*people.Person, *rules.Subject, error) {
 	p, err := s.People.Person(name)
 	if err != nil {

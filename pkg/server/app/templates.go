@@ -12,17 +12,17 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Template is a job template that the caller may see.
+// Template is a job template that the caller may read.
 type Template struct{ *v1.Template }
 
-// Bytes returns the approximate size of the template in memory, and its size without the job file and the description.
+// Bytes returns the approximate size of the template in memory. brief is the size without the job file and the description.
 func (t *Template) Bytes() (all, brief int) {
 	all, texts := template.Size(&t.Spec)
 	return all, all - texts
 }
 
 // template returns the Thing of a template for the rules. If the template's author no longer exists, the Thing has no owner, so only administrators
-// can see and remove the template.
+// can read and remove the template.
 func (d *Actions) template(t *v1.Template) rules.Thing {
 	out := rules.Thing{Kind: rules.KindTemplate, Name: t.Spec.Name, Official: slices.Contains(t.Spec.Categories, v1.CategoryOfficial), BuiltIn: t.BuiltIn()}
 	if _, err := d.app.People.Person(t.Spec.Author); err == nil || d.caller.Operator || t.BuiltIn() {
@@ -40,7 +40,7 @@ func (d *Actions) decideTemplate(rule string, t *v1.Template) error {
 	return err
 }
 
-// Templates returns the templates that the caller may see, sorted by author and name. Built-in templates come last.
+// Templates returns the templates that the caller may read, sorted by author and name. Built-in templates come last.
 func (d *Actions) Templates() ([]Template, error) {
 	if err := rules.Class("templates.list", &d.caller.Subject); err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (d *Actions) Templates() ([]Template, error) {
 	return out, nil
 }
 
-// Template returns the template with an id.
+// Template returns the template with the given id.
 func (d *Actions) Template(id string) (*Template, error) {
 	return d.seenTemplate("template.read", id)
 }
@@ -112,7 +112,6 @@ func (d *Actions) addTemplate(ctx context.Context, spec v1.TemplateSpec) (*v1.Te
 	return d.app.Templates.AddOf(ctx, d.app.People, author, spec)
 }
 
-// templated wraps a template. It returns the error unchanged if the error is set.
 func templated(t *v1.Template, err error) (*Template, error) {
 	if err != nil {
 		return nil, err
@@ -139,8 +138,8 @@ func (d *Actions) mayShare(was, now *v1.TemplateSpec) error {
 	return nil
 }
 
-// ChangeTemplate changes a template. version is the version of the template that the caller has read; if it is 0, any version is accepted. change
-// may be called more than once.
+// ChangeTemplate changes a template. version is the version of the template that the caller has read. 0 allows any version. change may be called more
+// than once.
 func (d *Actions) ChangeTemplate(ctx context.Context, id string, version int64, change func(*v1.Template) error) (*Template, error) {
 	seen, err := d.seenTemplate("template.change", id)
 	if err != nil {
@@ -163,7 +162,7 @@ func (d *Actions) ChangeTemplate(ctx context.Context, id string, version int64, 
 	return templated(made, err)
 }
 
-// auditedTemplate returns the Thing of a template for the audit, even if the template doesn't exist.
+// auditedTemplate returns the Thing of a template for the audit log, even if the template doesn't exist.
 func (d *Actions) auditedTemplate(t *Template, id string) rules.Thing {
 	if t == nil {
 		return rules.Thing{Kind: rules.KindTemplate, Name: wire.Shown(id)}
@@ -171,7 +170,7 @@ func (d *Actions) auditedTemplate(t *Template, id string) rules.Thing {
 	return rules.Thing{Kind: rules.KindTemplate, Name: t.Spec.Name, Owner: t.Spec.Author}
 }
 
-// RemoveTemplate removes the template with an id.
+// RemoveTemplate removes the template with the given id.
 func (d *Actions) RemoveTemplate(ctx context.Context, id string) error {
 	seen, err := d.seenTemplate("template.remove", id)
 	return d.did(ctx, "template.remove", d.auditedTemplate(seen, id), nil, func(ctx context.Context) error {
@@ -182,7 +181,7 @@ func (d *Actions) RemoveTemplate(ctx context.Context, id string) error {
 	})
 }
 
-// StarTemplate stores whether the caller likes a template.
+// StarTemplate adds or removes the caller's star of a template.
 func (d *Actions) StarTemplate(ctx context.Context, id string, yes bool) (*Template, error) {
 	if _, err := d.seenTemplate("template.star", id); err != nil {
 		return nil, err

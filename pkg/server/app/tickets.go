@@ -17,28 +17,28 @@ import (
 const (
 	// TicketTime is how long a ticket is valid.
 	TicketTime = 30 * time.Second
-	// pageTime bounds how long a browser sees proxied pages before it needs another ticket. The session may end earlier.
+	// pageTime limits how long a browser can open proxied pages before it needs another ticket. The session may end earlier.
 	pageTime = 24 * time.Hour
 
-	// TicketProtocol is a prefix. Followed by a ticket, it is a subprotocol of a browser's WebSocket to a task.
+	// TicketProtocol is the prefix of the WebSocket subprotocol that contains a ticket to a task.
 	TicketProtocol = "pai-ticket."
 
 	mostTickets = 2000
 )
 
-// These are the keys of a ticket's values, in addition to valueUser.
+// Keys of a ticket's values, in addition to valueUser.
 const (
 	valueSession = "session"
 	valueTo      = "to"
 )
 
-// ErrTicket is the error for a ticket that isn't valid, for any reason.
+// ErrTicket is the error for an invalid ticket, for any reason.
 var ErrTicket = &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: "the ticket is not valid here, was used, or has expired", Remedy: "open the page again"}
 
 // errNoSession is the error for a caller without a session, because a ticket belongs to a session.
 var errNoSession = &rules.ForbiddenError{Why: "a ticket is for a session: sign in first"}
 
-// ticket creates a ticket that admits the caller's session to one place. A ticket is valid once and for a short time.
+// ticket creates a ticket that gives the caller's session access to one place. A ticket is valid once and for a short time.
 func (d *Actions) ticket(ctx context.Context, to string) (secret.String, error) {
 	c := d.caller.claims
 	if c.Session == "" || c.UID == "" {
@@ -50,7 +50,7 @@ func (d *Actions) ticket(ctx context.Context, to string) (secret.String, error) 
 	return secret.String(text), err
 }
 
-// admit returns the caller whom a ticket admits to a place. Each attempt uses up the ticket, even if the ticket is for another place.
+// admit returns the caller of a ticket for a place. Each attempt invalidates the ticket, even if the ticket is for another place.
 func (s *App) admit(ctx context.Context, text, to string) (Caller, error) {
 	if text == "" {
 		return Caller{}, ErrTicket
@@ -80,12 +80,12 @@ func callerOf(v *token.Verified) Caller {
 	return Caller{Subject: v.Subject, person: v.Person, claims: v.Claims, ended: v.Ended}
 }
 
-// page returns the place of a ticket for a service's pages. browser is part of it, so only the browser that has the value can use the ticket. The
-// value isn't in the address that contains the ticket.
+// page returns the place of a ticket for a service's pages. It contains the value browser, so that only the browser with this value can use the
+// ticket. The address with the ticket doesn't contain this value.
 func page(service, browser string) string { return "page " + service + " " + browser }
 
 // TicketToPage creates a ticket for the pages of a service. The ticket gives no rights, because MaySee is checked for each request. browser is the
-// hash of a value that the browser has; see onetime.ID.
+// hash of a value that the browser stores; see onetime.ID.
 func (d *Actions) TicketToPage(ctx context.Context, service, browser string) (secret.String, error) {
 	return d.ticket(ctx, page(service, browser))
 }
@@ -95,8 +95,8 @@ type visit struct {
 	Service string `json:"service"`
 }
 
-// Visit exchanges a ticket for the text of a cookie. The cookie admits the ticket's session to the pages of a service until the session ends, for
-// pageTime at most.
+// Visit exchanges a ticket for the text of a cookie. The cookie gives the ticket's session access to the pages of a service until the session ends,
+// for pageTime at most.
 func (d *Actions) Visit(ctx context.Context, ticket, service, browser string) (secret.String, error) {
 	c, err := d.app.admit(ctx, ticket, page(service, browser))
 	if err != nil {
@@ -105,7 +105,7 @@ func (d *Actions) Visit(ctx context.Context, ticket, service, browser string) (s
 	return d.app.Tokens.Link(ctx, c.claims, token.UsePage, visit{service}, pageTime)
 }
 
-// Visitor returns the caller whom a cookie admits to the pages of a service. text is the text of the cookie.
+// Visitor returns the caller of a cookie for the pages of a service. text is the text of the cookie.
 func (s *App) Visitor(ctx context.Context, text, service string) (Caller, error) {
 	to := visit{}
 	v, err := s.Tokens.Follow(ctx, token.UsePage, text, &to)
@@ -126,7 +126,7 @@ func (j *Job) TicketTo(ctx context.Context, path string) (secret.String, error) 
 	return j.actions.ticket(ctx, "task "+path)
 }
 
-// AdmitTo returns the caller whom a ticket admits to a task. path is the path of the requests.
+// AdmitTo returns the caller of a ticket to a task. path is the path of the requests.
 func (s *App) AdmitTo(ctx context.Context, ticket, path string) (Caller, error) {
 	return s.admit(ctx, ticket, "task "+path)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Person is a person, with the View that determines which fields the caller may see. If View.Whole isn't set, the response may contain only the name
-// and the e-mail address.
+// Person is a person with a View, which determines the fields that the caller may read. If View.Whole is false, the response may contain only the
+// name and the e-mail address.
 type Person struct {
 	*people.Person
 	View rules.UserView
@@ -33,7 +33,7 @@ func (d *Actions) Users() ([]Person, error) {
 	return out, nil
 }
 
-// User returns the person with a name.
+// User returns the person with the given name.
 func (d *Actions) User(name string) (*Person, error) {
 	if err := rules.Class("user.read", &d.caller.Subject); err != nil {
 		return nil, err
@@ -45,7 +45,6 @@ func (d *Actions) User(name string) (*Person, error) {
 	return &Person{p, rules.ViewUser(&d.caller.Subject, p.Name)}, nil
 }
 
-// person returns the Thing of a person for the rules.
 func person(name string) rules.Thing {
 	return rules.Thing{Kind: rules.KindUser, Owner: name, Name: name}
 }
@@ -99,8 +98,8 @@ func (d *Actions) changeUser(ctx context.Context, name string, change func(*v1.U
 	return &Person{made, rules.ViewUser(&d.caller.Subject, name)}, nil
 }
 
-// ruleOf returns the rule for a change of a person. The rule is user.change.self for people who aren't administrators and change themselves. It is
-// user.manage otherwise, which only administrators pass.
+// ruleOf returns the rule for a change of a person. The rule is user.change.self for a caller who isn't an administrator and changes their own data.
+// Otherwise the rule is user.manage, which allows only administrators.
 func (d *Actions) ruleOf(name string) string {
 	if !d.caller.Grants.Administrator && d.caller.Name == name {
 		return "user.change.self"
@@ -123,13 +122,13 @@ func within(rule string, change func(*v1.UserSpec) error) func(*v1.UserSpec) err
 	}
 }
 
-// plain returns a spec in which missing lists are empty lists, so that both compare equal.
+// plain returns a spec with empty lists instead of nil lists, so that both compare equal.
 func plain(s v1.UserSpec) v1.UserSpec {
 	s.Groups, s.Identities, s.SSHKeys = append([]string{}, s.Groups...), append([]v1.Identity{}, s.Identities...), append([]v1.SSHKey{}, s.SSHKeys...)
 	return s
 }
 
-// SetPassword sets a person's password, and ends the person's sessions. People who set their own password must give the old password.
+// SetPassword sets a person's password, and ends the person's sessions. People who set their own password must provide the old password.
 func (d *Actions) SetPassword(ctx context.Context, name string, old, password secret.String) error {
 	rule := "user.manage"
 	if d.caller.Name == name && !d.caller.Operator {
@@ -152,7 +151,7 @@ func (d *Actions) setPassword(ctx context.Context, rule, name string, old, passw
 	return d.app.People.SetPassword(ctx, name, password)
 }
 
-// showPassword checks the password that the cluster stores for the caller. It doesn't accept a directory's password. Otherwise a user could set a
+// showPassword checks the password that the cluster stores for the caller. It doesn't accept a directory's password. Otherwise users could set a
 // password, and still sign in after their removal from the directory.
 func (d *Actions) showPassword(ctx context.Context, password secret.String) error {
 	if !password.IsSet() {
@@ -161,7 +160,7 @@ func (d *Actions) showPassword(ctx context.Context, password secret.String) erro
 	return d.app.SignIn.Own(ctx, d.caller.Name, password, d.origin.Address)
 }
 
-// RemoveUser removes a person and their templates, and stops their jobs. Their name can't be used again.
+// RemoveUser removes a person and their templates, and stops their jobs. The name can't be used again.
 func (d *Actions) RemoveUser(ctx context.Context, name string) error {
 	detail := map[string]string{"change": "remove"}
 	return d.did(ctx, "user.manage", person(name), detail, func(ctx context.Context) error {
@@ -174,7 +173,7 @@ func (d *Actions) RemoveUser(ctx context.Context, name string) error {
 	})
 }
 
-// Extension returns the keys that OpenPAI's clients have stored with a person, if the caller may see the keys.
+// Extension returns the keys that OpenPAI's clients have stored for a person, if the caller may read the keys.
 func (d *Actions) Extension(ctx context.Context, name string) (people.Extension, error) {
 	if err := rules.Class("user.read", &d.caller.Subject); err != nil {
 		return nil, err
@@ -185,7 +184,7 @@ func (d *Actions) Extension(ctx context.Context, name string) (people.Extension,
 	return d.app.People.Extension(ctx, name)
 }
 
-// MergeExtension sets keys that clients store with a person. People may change their own keys; administrators may change all keys.
+// MergeExtension sets keys that clients store for a person. People may change their own keys, and administrators may change all keys.
 func (d *Actions) MergeExtension(ctx context.Context, name string, keys people.Extension) error {
 	rule := "user.manage"
 	if d.caller.Name == name && !d.caller.Operator {
@@ -200,7 +199,7 @@ func (d *Actions) MergeExtension(ctx context.Context, name string, keys people.E
 	})
 }
 
-// These are types of the libraries for handlers, because handlers don't import the libraries.
+// Library types for HTTP handlers, which don't import the libraries.
 type (
 	// NewUser describes a person to add.
 	NewUser = people.NewUser

@@ -17,13 +17,13 @@ type uses struct {
 	by map[string]*used
 }
 
-// used holds the ids of the templates that one person has used since a time. After usesTime, the record begins again.
+// used holds the ids of the templates that one person has used since a time. It is reset after usesTime.
 type used struct {
 	since time.Time
 	ids   map[string]bool
 }
 
-// first reports whether a use of a template counts, and records the use.
+// first records a use of a template, and reports whether the use counts.
 func (u *uses) first(person, id string, now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

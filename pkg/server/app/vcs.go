@@ -11,8 +11,8 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// ChangeVirtualClusters changes virtual clusters in the stored configuration of the cluster, and in the running scheduler. A dry run only returns
-// the effect of the change.
+// ChangeVirtualClusters changes virtual clusters in the stored configuration of the cluster, and in the running scheduler. A dry run only returns the
+// effect of the change.
 func (d *Actions) ChangeVirtualClusters(ctx context.Context, o *vc.ChangeSet) (out *vc.Outcome, err error) {
 	act := func(ctx context.Context) error {
 		if err := rules.Class("vc.manage", &d.caller.Subject); err != nil {

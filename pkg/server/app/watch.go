@@ -17,43 +17,43 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// These are the reasons why a watch begins with the whole list.
+// Reasons why a watch sends the whole list.
 const (
 	// WatchNew means that the watch has just begun.
 	WatchNew = "new"
-	// WatchExpired means that the server no longer has the changes since the requested place.
+	// WatchExpired means that the server no longer stores the changes since the requested place.
 	WatchExpired = "expired"
-	// WatchGrants means that the caller sees other jobs than before, or that the place belongs to another filter.
+	// WatchGrants means that the caller may now read other jobs, or that the place belongs to another filter.
 	WatchGrants = "grants"
 )
 
-// Watcher receives the results of a watch. If one of its methods returns an error, the watch ends.
+// Watcher receives the results of a watch. If a method returns an error, the watch ends.
 type Watcher interface {
-	// Weigh waits until a list of n rows may be read. The watch calls give when the rows are no longer in memory.
+	// Weigh waits until a list of n rows may be read. The watch calls give after it has released the rows.
 	Weigh(n int) (give func(), err error)
 	// Snapshot receives the whole list, which replaces all earlier rows. A reader that has received the list resumes at place. The watch first
 	// releases the rows, and then calls send, which sends the list.
 	Snapshot(page *listing.Page, why, place string) (send func() error, err error)
-	// Changed receives a job of the list that is new or has changed. Left receives a job that the filter no longer selects.
+	// Changed receives a new or changed job of the list. Left receives a job that the filter no longer selects.
 	Changed(c *listing.Change) error
 	Left(c *listing.Change) error
 	// Told ends a group of changes. A reader that has received the group resumes at place.
 	Told(place string) error
-	// Problem receives an error if changes can't be read for now. It receives nil when they can be read again.
+	// Problem receives an error if changes temporarily can't be read, and nil when they can be read again.
 	Problem(err error) error
 	// Alive is called periodically, even if no job changes.
 	Alive(place string) error
 }
 
-// snapshotTime bounds the time to read the whole list.
+// snapshotTime limits the time to read the whole list.
 const snapshotTime = 30 * time.Second
 
-// errTooSlow ends the watch of a client that doesn't read fast enough.
+// errTooSlow ends the watch of a client that reads too slowly.
 var errTooSlow = &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "you read too slowly: the server no longer has the jobs that were removed since",
 	Remedy: "begin again, with a filter that selects fewer jobs", RetryAfter: retryAfter}
 
-// Watch sends the list of a filter, and then the changes in the list. It returns when the context ends, or when the caller may no longer watch. If
-// place is the position of an earlier watch, of this server or another server, it sends only the changes since that position.
+// Watch sends the list of a filter, and then the changes of the list. It returns when the context ends, or when the caller may no longer watch. If
+// place is the position of an earlier watch, it sends only the changes since that position. The earlier watch may belong to another server.
 func (d *Actions) Watch(ctx context.Context, f listing.Filter, place string, to Watcher) error {
 	if err := rules.Class("jobs.watch", &d.caller.Subject); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (d *Actions) Watch(ctx context.Context, f listing.Filter, place string, to 
 type watching struct {
 	actions *Actions
 	filter  listing.Filter
-	// view identifies the filter in places, so that a watch never continues at a place of another filter.
+	// view identifies the filter in places, so that a watch never resumes at a place of another filter.
 	view   string
 	to     Watcher
 	reader *cache.Watch
@@ -110,7 +110,7 @@ func (w *watching) close() {
 	}
 }
 
-// begin continues the watch at a place, or starts it with the whole list.
+// begin resumes the watch at a place, or starts it with the whole list.
 func (w *watching) begin(ctx context.Context, place string) error {
 	if err := w.actions.app.People.Fresh(); err != nil {
 		return err
@@ -133,13 +133,12 @@ func (w *watching) begin(ctx context.Context, place string) error {
 	return w.to.Alive(place)
 }
 
-// place returns the position at which the watch continues, if the filter is still the same.
+// place returns the position at which the watch can resume with the same filter.
 func (w *watching) place() string { return w.reader.Place() + placeEnd + w.view }
 
-// placeEnd separates the position of the reader from the view.
 const placeEnd = "."
 
-// cutLast splits a place into the position of the reader and the view. ok is false if the place has no view.
+// cutLast splits a place into the position of the reader and the view. ok is false if the place contains no view.
 func cutLast(place string) (at, view string, ok bool) {
 	i := strings.LastIndex(place, placeEnd)
 	if i < 0 {
@@ -148,7 +147,7 @@ func cutLast(place string) (at, view string, ok bool) {
 	return place[:i], place[i+len(placeEnd):], true
 }
 
-// viewOf returns a short text that identifies a filter. Because the filter contains the caller's visibility, the text differs for callers who see
+// viewOf returns a short text that identifies a filter. The filter contains the caller's visibility, so the text differs for callers who may read
 // different jobs.
 func viewOf(f *listing.Filter) string {
 	data, _ := json.Marshal(f) // a filter can always be encoded
@@ -156,7 +155,7 @@ func viewOf(f *listing.Filter) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:9])
 }
 
-// snapshot starts the watch with the whole list. Changes that happen while it reads the list are sent again afterwards.
+// snapshot starts the watch with the whole list. Changes during the read of the list are sent again afterwards.
 func (w *watching) snapshot(ctx context.Context, why string) error {
 	send, err := w.read(ctx, why)
 	if err != nil {
@@ -186,7 +185,7 @@ func (w *watching) read(ctx context.Context, why string) (send func() error, err
 	return w.to.Snapshot(page, why, w.place())
 }
 
-// tell sends the changes that have happened. more is closed when further changes may be available.
+// tell sends the pending changes. more is closed when further changes may be available.
 func (w *watching) tell() (more <-chan struct{}, err error) {
 	changes, more, err := w.reader.Next()
 	if errors.Is(err, cache.ErrBehind) {
@@ -206,8 +205,8 @@ func (w *watching) tell() (more <-chan struct{}, err error) {
 	if len(seen) == 0 {
 		return more, nil
 	}
-	// The stream may break between two changes. The client must then resume only at a server that has the first of them, so give it the place before
-	// the second.
+	// The stream may break between two changes. The client must then resume only at a server that has the first change. So send the place before the
+	// second change.
 	if err := w.to.Told(w.reader.PlaceBefore() + placeEnd + w.view); err != nil {
 		return nil, err
 	}
@@ -223,7 +222,7 @@ func (w *watching) tell() (more <-chan struct{}, err error) {
 	return more, w.to.Told(w.place())
 }
 
-// check determines again which jobs the caller may see, because streams can outlast grants.
+// check determines again which jobs the caller may read, because streams can outlast grants.
 func (w *watching) check(ctx context.Context) error {
 	if err := w.actions.app.People.Fresh(); err != nil {
 		if w.lost {

@@ -35,7 +35,7 @@ import (
 	"github.com/openpai/paictl/pkg/status"
 )
 
-// account is the user that the API server sees in requests from pai-server.
+// account is the user of pai-server at the API server.
 const account = "system:serviceaccount:" + kube.SystemNamespace + ":rest-server"
 
 // grantOnlyItsRights gives the account of pai-server exactly the rights that its chart grants.
@@ -127,7 +127,7 @@ func configured(t *testing.T, c *kube.Cluster) {
 	require.NoError(t, err)
 }
 
-// publishServices publishes the facts about a service that has an object of each kind, as paictl does.
+// publishServices publishes the facts about a service with an object of each kind, as paictl does.
 func publishServices(t *testing.T, c *kube.Cluster) {
 	t.Helper()
 	public, err := store.New(c.Client).Public(t.Context())

@@ -1,5 +1,5 @@
-// Package assembly assembles a server from people, tokens, jobs, and the routes that use them. In: the connection to a cluster, and settings. Out: a
-// server, and the parts that must run next to the server.
+// Package assembly assembles a server from people, tokens, jobs, and their routes. In: the connection to a cluster, and settings. Out: a server, and
+// the parts that must run together with the server.
 package assembly
 
 import (
@@ -46,32 +46,31 @@ import (
 // Lease is the name of the lease that the leading replica holds. The leading replica maintains keys and tokens.
 const Lease = "pai-server"
 
-// These are the duration of the lease, the deadline of its renewal, and the interval between attempts.
+// The duration of the lease, the deadline of its renewal, and the interval between attempts.
 const (
 	leaseTime = 30 * time.Second
 	renewTime = 20 * time.Second
 	askTime   = 5 * time.Second
 )
 
-// Options are the parts and settings of a server.
+// Options configure an Assembly.
 type Options struct {
-	// Config is the configuration of clients of the API server.
 	Config   *rest.Config
 	Settings *settings.Settings
 	// HistoryURL and SchedulerURL have the same meaning as in job.Options.
 	HistoryURL, SchedulerURL string
-	// AccessFile is the file with the password that the proxy sends to the platform's own services; "" means no password.
+	// AccessFile is the file with the password that the proxy sends to the platform's own services. "" means no password.
 	AccessFile string
-	// Credentials is the folder with the secrets of issuers and directories, one file for each secret; "" means no secrets.
+	// Credentials is the folder with the secrets of issuers and directories, one file for each secret. "" means no secrets.
 	Credentials string
-	// SystemNamespace is the namespace of the lease, and Identity is the name of this replica in the lease. If Identity is empty, no other replica
-	// runs, so this replica leads.
+	// SystemNamespace is the namespace of the lease. Identity is the name of this replica in the lease. If Identity is empty, this is the only
+	// replica, and it leads.
 	SystemNamespace, Identity string
-	// Leading is called when this replica begins to lead; its context ends when the replica stops leading. It may be nil.
+	// Leading is called when this replica begins to lead. Its context ends when the replica stops leading. Leading may be nil.
 	Leading func(context.Context)
-	// Audit receives a line of JSON for each record of the audit.
+	// Audit receives a line of JSON for each audit record.
 	Audit io.Writer
-	// BuiltIn holds job templates that all users see.
+	// BuiltIn holds job templates for all users.
 	BuiltIn []v1.TemplateSpec
 	Metrics prometheus.Registerer
 	Log     *slog.Logger
@@ -87,7 +86,7 @@ type Assembly struct {
 	Tokens *token.Service
 	SignIn *signin.Service
 	Cache  *cache.Cache
-	// Templates holds the job templates. Ready doesn't wait for them, because everything else works without templates.
+	// Templates holds the job templates. Ready doesn't wait for them, because the other functions don't need templates.
 	Templates *template.Store
 
 	o       Options
@@ -100,7 +99,7 @@ type Assembly struct {
 	status  *status.Shared
 }
 
-// New assembles a server. It doesn't send requests yet; the Parts do.
+// New assembles a server. It sends no requests.
 func New(o Options) (*Assembly, error) {
 	client, err := kubernetes.NewForConfig(o.Config)
 	if err != nil {
@@ -181,7 +180,7 @@ func New(o Options) (*Assembly, error) {
 	return a, nil
 }
 
-// Ready returns nil if the server can serve requests, and otherwise an error that explains why it can't.
+// Ready returns nil if the server can serve requests, otherwise an error with the reason.
 func (a *Assembly) Ready() error {
 	if !a.Cache.Filled() {
 		return errors.New("waiting for the API server: the jobs have not been read yet")
@@ -189,7 +188,7 @@ func (a *Assembly) Ready() error {
 	return errors.Join(a.People.Fresh(), a.Tokens.Fresh())
 }
 
-// Parts returns the parts that run next to the server until the context ends. A part that ends earlier has failed.
+// Parts returns the functions that run together with the server until the context ends. A function that returns earlier has failed.
 func (a *Assembly) Parts() []func(context.Context) error {
 	return []func(context.Context) error{a.People.Run, a.Tokens.Run, a.Templates.Run, a.Cache.Run, a.audit.Run, a.status.Run, a.actions.Run, a.tend}
 }
@@ -204,8 +203,8 @@ func (a *Assembly) tend(ctx context.Context) error {
 		for {
 			select {
 			case held := <-terms:
-				// The next term begins only after lead has returned, and the server ends only after that, too. Until then, lead may store responses
-				// of issuers.
+				// The next term begins only after lead has returned, because lead may still store responses of issuers. The server also ends only
+				// after that.
 				if err := a.lead(held); err != nil && held.Err() == nil {
 					a.o.Log.ErrorContext(held, "look after keys, tokens and people", "error", err.Error())
 				}
@@ -241,7 +240,7 @@ func (a *Assembly) stand(ctx context.Context, terms chan<- context.Context) erro
 	return nil
 }
 
-// tidyEvery is how often old submissions are deleted.
+// tidyEvery is the interval between two deletions of old submissions.
 const tidyEvery = 10 * time.Minute
 
 // lead runs the parts that may run in only one replica, until ctx ends.
@@ -258,7 +257,6 @@ func (a *Assembly) lead(ctx context.Context) error {
 	return Together(ctx, parts...)
 }
 
-// tidy periodically deletes old submissions.
 func (a *Assembly) tidy(ctx context.Context) error {
 	for {
 		if err := a.keys.Tidy(ctx); err != nil && ctx.Err() == nil {
@@ -272,7 +270,7 @@ func (a *Assembly) tidy(ctx context.Context) error {
 	}
 }
 
-// Together runs parts. When the first part ends, it ends the other parts, and returns the error of the first part.
+// Together runs functions concurrently. When the first function returns, Together cancels the others, and returns the error of the first.
 func Together(ctx context.Context, parts ...func(context.Context) error) error {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()

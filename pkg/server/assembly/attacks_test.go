@@ -20,7 +20,7 @@ import (
 // mark is a text that only the owner's job contains.
 const mark = "only-its-owner-reads-this-7391"
 
-// besieged returns the world in which the attacks on the house are made.
+// besieged returns the world for the attacks on the house.
 func besieged(t *testing.T, h *house) *attacks.World {
 	t.Helper()
 	a := h.as("ann", "POST", "/api/v2/jobs", attacks.File("train", "defaults: {virtualCluster: speech}\nparameters: {mark: "+mark+"}\n"))

@@ -52,7 +52,7 @@ func TestWhatWasDoneCanBeAskedFor(t *testing.T) {
 	h.Eventually("the refusal is kept", func() bool { return len(read("root", "?object=noted&outcome=refused")) == 2 })
 	assert.Len(t, read("root", "?object=noted&actor=root"), 1, "stops that change nothing leave no record")
 
-	// If a request for a change is denied before its job is looked up, it is recorded in the audit, too.
+	// A request for a change that is rejected before the lookup of its job is also in the audit log.
 	p, err := h.People.Person("ann")
 	require.NoError(t, err)
 	made, err := h.Tokens.Application(t.Context(), p, token.New{Label: "ci", Scopes: []rules.Scope{rules.ScopeRead}})
@@ -91,8 +91,8 @@ func TestAJobGrowsOnlyWithWhatIsGrantedToday(t *testing.T) {
 	assert.Equal(t, 200, scale("gwen", 2).Status, "it may become smaller")
 }
 
-// A thief uses the owner's refresh token, so the owner's token becomes an earlier token of the session. When the owner uses it, the session ends.
-// The audit contains the owner's name.
+// A thief uses the owner's refresh token, so the owner's token becomes an earlier token of the session. When the owner uses this token, the session
+// ends. The audit log contains the owner's name.
 func TestARefreshTokenThatSomeoneElseUsedEndsTheSessionAndIsInTheAudit(t *testing.T) {
 	h := newHouse(t)
 	grant := func(status int, form string) map[string]any {

@@ -33,7 +33,7 @@ func TestCodeIsOfWhoSentIt(t *testing.T) {
 	a := send("ann", "with-code")
 	require.Equal(t, 200, a.Status, a.Body)
 
-	// The job's annotations contain the checksum of the code. Users who have read the checksum there still can't get the code.
+	// The job's annotations contain the checksum of the code. Users who have read the checksum still can't get the code.
 	assert.Equal(t, 404, h.as("abe", "HEAD", path, "").Status)
 	assert.Equal(t, 404, send("abe", "with-code").Status)
 	assert.Equal(t, 400, h.as("abe", "PUT", path, "something of the same length").Status)

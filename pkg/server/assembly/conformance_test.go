@@ -25,8 +25,8 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// This test sends the requests that OpenPAI's clients rely on, and checks the responses. If a behavior needs more than one request, it has a
-// separate test below, with its number. The tests of virtual clusters and groups contain 6 and 21, and the test of replicas contains 19.
+// This test sends the requests that OpenPAI's clients rely on, and checks the responses. A behavior that needs more than one request has a separate
+// test below, with its number. The tests of virtual clusters and groups contain the numbers 6 and 21. The test of replicas contains the number 19.
 func TestWhatOpenPAIsClientsRelyOn(t *testing.T) {
 	h := newHouse(t)
 	two := strings.Replace(servertest.JobFile("pair", "speech"), "taskRoles: {Worker_1: ", "taskRoles: {b_2: {instances: 1, dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 64, gpu: 1}, commands: [sh]}, A_1: ", 1)
@@ -73,7 +73,7 @@ func TestWhatOpenPAIsClientsRelyOn(t *testing.T) {
 	}
 }
 
-// password returns the password of all people, encoded for a body of a media type.
+// password returns a body of a media type with the password of all people.
 func password(media string) string {
 	if strings.Contains(media, "urlencoded") {
 		return strings.ReplaceAll(servertest.Password, " ", "+")
@@ -97,7 +97,7 @@ func asJSON(file string) string {
 	return "{" + strings.Join(fields, ",") + "}"
 }
 
-// runs gives a job of ann running tasks, one for each role, as the controller does.
+// runs gives a job of ann running tasks, one task for each role, as the controller does.
 func runs(t *testing.T, h *house, name string, objects ...string) {
 	t.Helper()
 	now, state := metav1.Now(), fv1.AttemptRunning
@@ -249,9 +249,8 @@ func TestConformance22PeopleWhoseSecretsHadHexNamesKeepTheirPasswords(t *testing
 	assert.NotContains(t, h.Printed.String(), "old password")
 }
 
-// OpenPAI sent a token to any address. Here, a page gets a token only if the settings list the page. A program on the browser's own machine doesn't
-// get a token, because other people on that machine could use the token. It gets a code, at any port there, which is useless without the program's
-// verifier.
+// OpenPAI sent a token to any address. Here, a page gets a token only if the settings list the page. A program on the browser's machine gets a code
+// instead, because other people on that machine could use a token. The code is useless without the program's verifier.
 func TestConformance25TokensGoToNoForeignHost(t *testing.T) {
 	l := openLab(t, nil)
 	b := l.browser()

@@ -28,7 +28,7 @@ func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(r)
 }
 
-// No controller runs here, so a deleted job remains until the test releases it.
+// No controller is running, so a deleted job remains until the test removes its finalizers.
 func TestADeletionIsDoneOnceItIsAskedFor(t *testing.T) {
 	c := kubetest.Start(t)
 	servertest.Prepare(t, c)

@@ -73,8 +73,8 @@ func TestAllOfAPageComesThroughTheDoor(t *testing.T) {
 	assert.LessOrEqual(t, most.Load(), int32(atOnce))
 }
 
-// Browsers separate a sign-in page from the page that opened it, unless both have the same policy. So pages behind the door must not have the policy
-// of the sign-in pages.
+// Browsers separate a sign-in page from the page that opened it, unless both pages have the same policy. So proxied pages must not have the policy of
+// the sign-in pages.
 func TestPagesBehindTheDoorDontReachIntoTheServersOwn(t *testing.T) {
 	const policy = "Cross-Origin-Opener-Policy"
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -110,7 +110,7 @@ func TestPagesBehindTheDoorDontReachIntoTheServersOwn(t *testing.T) {
 	}
 }
 
-// Grafana has its own users, and people who may see its pages could guess the passwords of these users.
+// Grafana has separate users. People who may open its pages could guess the passwords of these users.
 func TestWhoSignsInToAServiceBehindTheDoorIsInTheAudit(t *testing.T) {
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)

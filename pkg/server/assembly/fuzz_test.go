@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// For any request to any route, the server decodes the request, or responds that the request is malformed. The response never contains a value from
+// For any request to any route, the server decodes the request or responds that the request is malformed. The response never contains a value from
 // the request.
 func FuzzRequests(f *testing.F) {
 	for _, body := range []string{`{}`, `null`, `{"username":"x","password":"y"}`, `{"text":1}`, `{"spec":{"groups":[null]}}`, `{"was":null,"spec":{"extension":[]}}`, `value=STOP`, `{"seconds":1e99}`, `{"tasks":-1}`, "\x00", `{"scopes":{"a":1}}`, `{"admin":"yes"}`, `"text"`} {

@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
-// asker returns a function that sends a request as a person. The function expects a status, and the code of an error if a code is given.
+// asker returns a function that sends a request as a person, and checks the status and the error code.
 func (h *house) asker(t *testing.T) func(who, method, path, body string, want int, code ...string) string {
 	return func(who, method, path, body string, want int, code ...string) string {
 		t.Helper()

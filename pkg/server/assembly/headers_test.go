@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/test/programs"
 )
 
-// A waiting request keeps its header in memory. Each pod has a separate address, and a connection over HTTP/2 can carry many requests.
+// A waiting request keeps its header in memory. Each pod has a separate address, and an HTTP/2 connection can carry many requests.
 func TestNoHeadersOfRequestsThatWaitTakeMoreMemoryThanTheProgramHas(t *testing.T) {
 	const addresses, requests = 40, 50
 	c := kubetest.Start(t)

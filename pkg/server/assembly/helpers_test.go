@@ -19,7 +19,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// empty removes the objects that other tests created, because all tests share one cluster.
+// empty removes the objects of other tests, because all tests share one cluster.
 func empty(t *testing.T, c *kube.Cluster) {
 	t.Helper()
 	client, err := dynamic.NewForConfig(c.Config)
@@ -41,7 +41,7 @@ func empty(t *testing.T, c *kube.Cluster) {
 	forgetIssuers(t, c)
 }
 
-// forgetIssuers deletes the issuers that the server has stored for providers in other tests.
+// forgetIssuers deletes the stored issuers of providers in other tests.
 func forgetIssuers(t *testing.T, c *kube.Cluster) {
 	t.Helper()
 	require.NoError(t, c.Client.CoreV1().Secrets(v1.Namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: v1.LabelPeople + "=" + v1.SecretProvider}))
@@ -54,7 +54,7 @@ func mustParse(t *testing.T, text string) *url.URL {
 	return u
 }
 
-// talk sends a text to an address, and returns all bytes that it receives.
+// talk sends a text to an address, and returns all received bytes.
 func talk(t *testing.T, address, text string) string {
 	t.Helper()
 	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)

@@ -21,11 +21,11 @@ import (
 	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
-// patience is longer than any response in these tests takes. A response that takes longer never arrives.
+// patience exceeds the time of every response in these tests.
 const patience = 20 * time.Second
 
-// hostileTask returns a house with a running task of ann. The runtime of the task reports for each path that it is a file. answer simulates the
-// runtime's other commands.
+// hostileTask returns a house with a running task of ann. The runtime of the task reports each path as a file. answer simulates the runtime's other
+// commands.
 func hostileTask(t *testing.T, answer func(what string, p *jobtest.Process) *metav1.Status) *rooms {
 	t.Helper()
 	r := newRooms(t)

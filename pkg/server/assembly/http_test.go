@@ -18,8 +18,8 @@ import (
 	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
-// house is a server with people. ann and abe work in speech, whose users see each other's jobs. vic and vera work in vision, whose users see only
-// their own jobs. root is an administrator.
+// house is a server with people. ann and abe work in speech, whose users may read each other's jobs. vic and vera work in vision, whose users may
+// read only their own jobs. root is an administrator.
 type house struct {
 	*servertest.Server
 	cluster *kube.Cluster
@@ -60,7 +60,7 @@ func (h *house) as(who, method, path, body string) *servertest.Answer {
 	return h.Ask(method, path, h.tokens[who], body)
 }
 
-// page sends a request as a person to the pages of other services. Otherwise it is like as.
+// page is like as, but sends a request to the pages of other services.
 func (h *house) page(who, method, path, body string) *servertest.Answer {
 	return h.AskPage(method, path, h.tokens[who], body)
 }
@@ -73,7 +73,7 @@ func TestTwoPeopleInTwoVirtualClusters(t *testing.T) {
 	a = h.Submit(h.tokens["vic"], "see", "vision")
 	require.Equal(t, 202, a.Status, a.Body)
 
-	// The caller is the user of a job, even if the file contains another user.
+	// The caller owns the job, even if the file contains another user.
 	f := framework(t, h.cluster, "ann", "train")
 	assert.Equal(t, "ann", f.Labels[fv1.LabelUser])
 	assert.Equal(t, "speech", f.Labels[fv1.LabelVC])
@@ -138,7 +138,7 @@ func TestTwoPeopleInTwoVirtualClusters(t *testing.T) {
 		} {
 			a := h.as("vic", ask[0], ask[1], ask[2])
 			assert.Equal(t, 404, a.Status, "%v: %s", ask, a.Body)
-			// A user who may see the job, but doesn't own it, gets 403. The response doesn't pretend that the job doesn't exist.
+			// A user who may read the job, but doesn't own it, gets 403 instead of 404.
 			a = h.as("abe", ask[0], ask[1], ask[2])
 			assert.Equal(t, 403, a.Status, "%v: %s", ask, a.Body)
 			assert.Equal(t, 401, h.Ask(ask[0], ask[1], "", ask[2]).Status)
@@ -205,7 +205,7 @@ func TestFactsThatCantBeReadAre503(t *testing.T) {
 	assert.Equal(t, 202, h.Submit(h.tokens["root"], "blind", "vision").Status)
 }
 
-// The portal offers only the operations that the response lists.
+// The portal offers only the operations in the response.
 func TestEachPersonGetsTheOperationsThatTheRulesAllow(t *testing.T) {
 	h := newHouse(t)
 	require.Equal(t, 202, h.Submit(h.tokens["ann"], "train", "speech").Status)

@@ -81,7 +81,7 @@ func TestKubernetesListsAreForAdministrators(t *testing.T) {
 
 func TestListsOfKubernetesAreWholeForClientsThatKnowOfNoParts(t *testing.T) {
 	base := newHouse(t)
-	// In this test, the API server returns two objects in each part of a list instead of a thousand.
+	// In this test, each page of the API server's lists contains two objects instead of a thousand.
 	to := mustParse(t, base.cluster.Config.Host)
 	through, err := rest.TransportFor(base.cluster.Config)
 	require.NoError(t, err)

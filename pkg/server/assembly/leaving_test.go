@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
-// seam is a house in which a test can act just before the server sends a request to the API server.
+// seam is a house in which a test can act just before a request of the server to the API server.
 type seam struct {
 	*house
 	before atomic.Pointer[func(*http.Request)]
@@ -51,7 +51,7 @@ func newSeam(t *testing.T) *seam {
 	return s
 }
 
-// at calls do once, before the server sends a request with this method and this end of its path to the API server.
+// at calls do once, before the server sends a request to the API server with this method and this suffix of the path.
 func (s *seam) at(method, end string, do func()) {
 	var once atomic.Bool
 	f := func(r *http.Request) {
@@ -62,7 +62,7 @@ func (s *seam) at(method, end string, do func()) {
 	s.before.Store(&f)
 }
 
-// leaves sends a request whose client disconnects when the server sends a certain request to the API server.
+// leaves sends a request whose client disconnects when the server sends the given request to the API server.
 func (s *seam) leaves(t *testing.T, who, method, path, body, apiMethod, apiPath string) {
 	t.Helper()
 	ctx, leave := context.WithCancel(t.Context())

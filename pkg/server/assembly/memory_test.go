@@ -19,13 +19,13 @@ import (
 	"github.com/openpai/paictl/test/programs"
 )
 
-// These are the memory limits of the program from templates/charts/rest-server/values.yaml.
+// Memory limits of the program from templates/charts/rest-server/values.yaml.
 const (
 	memoryLimit  = 300 << 20
 	memoryTarget = "260MiB"
 )
 
-// If the program runs out of memory, all requests are interrupted.
+// An out-of-memory kill of the program interrupts all requests.
 func TestNoBodiesTakeMoreMemoryThanTheProgramHas(t *testing.T) {
 	c := kubetest.Start(t)
 	servertest.Prepare(t, c)
@@ -112,7 +112,6 @@ func TestNoBodiesTakeMoreMemoryThanTheProgramHas(t *testing.T) {
 	assert.Equal(t, http.StatusOK, p.Ask("GET", "/api/v3/whoami", tokens[0], "").Status, "it is the same program")
 }
 
-// headers returns n headers, all with the same value.
 func headers(n int, value string) http.Header {
 	out := http.Header{}
 	for i := range n {

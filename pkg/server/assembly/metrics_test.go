@@ -19,8 +19,8 @@ import (
 	"github.com/openpai/paictl/pkg/server/settings"
 )
 
-// prometheus simulates Prometheus. It responds to each query about GPUs with one series, whose last value is 42, and to other queries with an empty
-// result.
+// prometheus simulates Prometheus. It responds to queries about GPUs with one series, whose last value is 42. It responds to other queries with an
+// empty result.
 type prometheus struct {
 	mu    sync.Mutex
 	asked []string
@@ -42,7 +42,7 @@ func (p *prometheus) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, `{"status":"success","data":{"resultType":"matrix","result":[`+series+`]}}`)
 }
 
-// taken returns the queries that have arrived since its last call.
+// taken returns the queries since its last call.
 func (p *prometheus) taken() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

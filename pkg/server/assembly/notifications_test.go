@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// offers publishes how the cluster sends notices. If text is "", the cluster sends no notices.
+// offers publishes the channels for notices. If text is "", the cluster sends no notices.
 func (h *house) offers(t *testing.T, text string) {
 	t.Helper()
 	maps := h.cluster.Client.CoreV1().ConfigMaps(kube.SystemNamespace)

@@ -14,8 +14,8 @@ import (
 	"github.com/openpai/paictl/pkg/people/signin"
 )
 
-// Jobs that were submitted with a kubeconfig have owners who aren't people. A person whom a provider adds must not get these jobs, and the folders
-// of the owner, by choosing the owner's name.
+// Jobs that were submitted with a kubeconfig have owners who aren't people. A person whom a provider adds must not get these jobs, or the owner's
+// folders, by choosing the owner's name.
 func TestOwnersOfJobsWhoArentPeopleCantBeClaimed(t *testing.T) {
 	h := newHouse(t)
 	jobs, err := job.New(h.cluster)
@@ -53,7 +53,7 @@ func TestOwnersOfJobsWhoArentPeopleCantBeClaimed(t *testing.T) {
 	a = h.as("root", "POST", "/api/v3/users", `{"name":"owen","takeOverHistory":true}`)
 	assert.Equal(t, 200, a.Status/100*100, a.Body)
 
-	// If the history doesn't respond, the server can't know whether jobs belong to the name.
+	// If the history doesn't respond, the server can't check whether the name owns jobs.
 	require.NoError(t, h.Store.Close())
 	require.ErrorIs(t, admit("noa"), people.ErrUnavailable)
 	_, err = h.People.Add(t.Context(), people.NewUser{Name: "noa"})

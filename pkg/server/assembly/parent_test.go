@@ -24,7 +24,7 @@ func TestASubmissionRecordsTheJobThatItWasClonedFrom(t *testing.T) {
 		require.Equal(t, 200, a.Status, a.Body)
 		return a
 	}
-	// Abe may see ann's jobs, and vic may not.
+	// abe may read ann's jobs, but vic may not.
 	assert.NotContains(t, submit("abe", "copy", "speech", &api.ClonedFrom{Job: "ann/origin", UID: uid}).Body, "job/cloned-from")
 	got, _ := h.as("abe", "GET", "/api/v3/jobs/abe/copy", "").JSON()["clonedFrom"].(map[string]any)
 	assert.Equal(t, "ann", got["user"])

@@ -27,7 +27,7 @@ type providers struct {
 	policies  map[string]signin.Policy
 }
 
-// openProviders returns the providers that the settings define. It doesn't send requests to the providers.
+// openProviders returns the configured providers. It sends no requests.
 func openProviders(o Options) (*providers, error) {
 	p := &providers{issuers: map[string]app.Issuer{}, policies: map[string]signin.Policy{}}
 	s := o.Settings.SignIn

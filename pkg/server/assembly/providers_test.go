@@ -82,7 +82,7 @@ type browser struct {
 	lab *lab
 }
 
-// ask sends a request in the way that a page of the server does.
+// ask sends a request like a page of the server.
 func (b *browser) ask(method, path, body string) (int, map[string]any) {
 	t := b.lab.t
 	t.Helper()
@@ -122,7 +122,7 @@ func (l *lab) whoami(token string) *api.WhoAmI {
 	return out
 }
 
-// token requests tokens in the way that a program does.
+// token requests tokens like a program.
 func (l *lab) token(form url.Values) (*servertest.Answer, *api.Tokens) {
 	l.t.Helper()
 	a := l.Ask("POST", "/oauth/token", "", form.Encode(), "Content-Type", "application/x-www-form-urlencoded")
@@ -150,7 +150,7 @@ func TestABrowserSignsInAtAnIssuer(t *testing.T) {
 	assert.Equal(t, 401, status, "a cookie lets no program in: other services' pages could use it")
 }
 
-// redirect signs a person in at the issuer for a program. It returns the address at which the browser arrives, and the page there.
+// redirect signs a person in at the issuer for a program. It returns the final address of the browser, and the page at that address.
 func (b *browser) redirect(name, goal string) (to, page string) {
 	t := b.lab.t
 	t.Helper()

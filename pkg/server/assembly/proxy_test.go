@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/settings"
 )
 
-// visitor sends requests as a browser does. It keeps cookies, which all ports of a host share. It follows redirects one at a time.
+// visitor sends requests like a browser. It stores cookies, which all ports of a host share. It follows redirects one at a time.
 type visitor struct {
 	t *testing.T
 	*http.Client
@@ -36,7 +36,7 @@ func newVisitor(t *testing.T, of *servertest.Server) *visitor {
 	return &visitor{t, &http.Client{Transport: of.Client.Transport, Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
-// visited is a response, together with the address of its request.
+// visited is a response with the address of its request.
 type visited struct {
 	status   int
 	header   http.Header
@@ -62,7 +62,7 @@ func (b *visitor) opens(at string, headers ...string) visited {
 	return visited{resp.StatusCode, resp.Header, string(text), at}
 }
 
-// goes follows redirects until it gets a page, or until a redirect leads to a path that begins with stop. It returns all steps.
+// goes follows redirects until it gets a page, or until a redirect has a path with the prefix stop. It returns all steps.
 func (b *visitor) goes(at, stop string) []visited {
 	b.t.Helper()
 	var steps []visited
@@ -84,7 +84,7 @@ func (b *visitor) goes(at, stop string) []visited {
 	return nil
 }
 
-// ticket opens a page without a cookie for the page. It returns the address with the ticket, without opening it.
+// ticket opens a page without a cookie for the page. It returns the address with the ticket, and doesn't open this address.
 func (b *visitor) ticket(page string) string {
 	b.t.Helper()
 	b.Jar.SetCookies(mustParse(b.t, page), []*http.Cookie{{Name: server.CookiePrefix + "page-ours", Path: "/", MaxAge: -1}})
@@ -410,7 +410,7 @@ func TestTheAPITakesTheCookieOfItsOwnPagesAlone(t *testing.T) {
 	assert.Equal(t, 200, ask("/api/v3/version", "Sec-Fetch-Site", "cross-site").status, "what everyone may read")
 }
 
-// handshake requests a WebSocket, and returns the status of the response. It doesn't send headers with an empty value.
+// handshake requests a WebSocket, and returns the status of the response. It omits headers with an empty value.
 func (h *house) handshake(t *testing.T, ctx context.Context, path string, headers ...string) int {
 	t.Helper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, h.URL+path, http.NoBody)

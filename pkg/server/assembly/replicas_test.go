@@ -40,10 +40,9 @@ type way struct {
 	away  atomic.Bool
 }
 
-// apply makes a server use the connection.
 func (w *way) apply(c *rest.Config) { *c = rest.Config{Host: w.front.URL, QPS: 200, Burst: 400} }
 
-// take closes all connections to the API server, and rejects new ones.
+// take closes all connections to the API server, and rejects new connections.
 func (w *way) take() {
 	w.away.Store(true)
 	w.front.CloseClientConnections()

@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/settings"
 )
 
-// A person's requests that arrive at the same time share one limit.
+// A person's simultaneous requests share one limit.
 func TestRequestsAtATimeTakeNoMoreThanOnePersonMayHave(t *testing.T) {
 	c := kubetest.Start(t)
 	servertest.Prepare(t, c)

@@ -59,7 +59,7 @@ func withDoor() *settings.Settings {
 	return s
 }
 
-// later lists the rules that have no routes yet, and the rules that actions check in addition to a route's own rule.
+// later lists the rules without routes, and the rules that actions check in addition to a route's rule.
 var later = []string{
 	"jobs.count", "job.ssh",
 	"storage.all", "storage.secrets",
@@ -80,7 +80,7 @@ func TestEveryRouteHasARule(t *testing.T) {
 	assert.NotPanics(t, func() { server.New(server.Options{Routes: routes(t)}).Proxied(pageRoutes(t)) }, "two routes meet")
 }
 
-// Clients that aren't signed in can only find out how to sign in.
+// Clients that aren't signed in can only read the methods to sign in.
 func TestWhatIsOpenIsListedHere(t *testing.T) {
 	var open []string
 	for _, r := range append(routes(t), pageRoutes(t)...) {

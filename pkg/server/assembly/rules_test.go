@@ -35,7 +35,7 @@ type rule struct {
 	want               []int // of the askers below
 }
 
-// atPages is the prefix of the method if a route is at the origin of other services' pages.
+// atPages is the prefix of the method of a route at the origin of other services' pages.
 const atPages = "PAGES:"
 
 // askers returns the columns of testdata/rules.txt, which are people and scopes of tokens.
@@ -66,7 +66,7 @@ func specification(t *testing.T) []rule {
 	return out
 }
 
-// place returns the path of a route in the form of testdata/rules.txt.
+// place returns the path of a route in the format of testdata/rules.txt.
 func place(path string) string {
 	return strings.NewReplacer("jobs/{user}/{name}", "jobs/PLACE", "{job}", "JOB").Replace(path)
 }
@@ -176,7 +176,7 @@ func loose(name string) string {
 	return servertest.JobFile(name, "speech") + "extras: {gangAllocation: false}\n"
 }
 
-// stopped marks a job as finished, as the controller does, so that requests that follow it end.
+// stopped marks a job as finished, as the controller does, so that streaming requests end.
 func stopped(t *testing.T, h *house, name string) {
 	t.Helper()
 	now, code := metav1.Now(), fv1.CompletionStatus{Code: -210, Phrase: "StopFrameworkRequested", Type: fv1.CompletionType{Name: "Failed", Attributes: []fv1.CompletionTypeAttribute{}}}
@@ -186,7 +186,7 @@ func stopped(t *testing.T, h *house, name string) {
 	})
 }
 
-// letGo removes the finalizers of deleted Frameworks. The controller does this when a Framework is in the history.
+// letGo removes the finalizers of deleted Frameworks. The controller does so after it has written a Framework to the history.
 func (h *house) letGo(t *testing.T) {
 	t.Helper()
 	client, err := dynamic.NewForConfig(h.cluster.Config)

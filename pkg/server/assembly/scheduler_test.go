@@ -19,8 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/gangs"
 )
 
-// scheduler runs the part of pai-scheduler that makes decisions and serves requests, with the test's API server. The test does the work of
-// kube-scheduler.
+// scheduler runs the decisions and the HTTP server of pai-scheduler with the test's API server. The test does the work of kube-scheduler.
 type scheduler struct {
 	*gangs.Store
 	t *testing.T

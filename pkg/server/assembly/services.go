@@ -21,7 +21,6 @@ func newReporter(o Options, cluster *kube.Cluster) *facts.Reporter {
 	return r
 }
 
-// openServices returns a function that reads the state of services.
 func openServices(o Options, r *facts.Reporter) func(context.Context) (*state.Report, error) {
 	return func(ctx context.Context) (*state.Report, error) {
 		out, err := r.Report(ctx)

@@ -21,8 +21,8 @@ import (
 	"github.com/openpai/paictl/pkg/status"
 )
 
-// openStatus returns a reader of the state of the whole cluster. The reader works as "paictl status" does, but doesn't read Secrets. Instead it
-// reads the public part of the configuration, and the published facts about releases.
+// openStatus returns a reader of the state of the whole cluster. The reader works like "paictl status", but reads no Secrets. Instead it reads the
+// public part of the configuration, and the published facts about releases.
 func openStatus(o Options, cluster *kube.Cluster, jobs *job.Client, services *facts.Reporter) *status.Shared {
 	held := store.New(cluster.Client)
 	read := func(ctx context.Context, known func(string, *layout.Layout)) ([]state.Status, error) {
@@ -50,10 +50,10 @@ func openStatus(o Options, cluster *kube.Cluster, jobs *job.Client, services *fa
 // statusEvery is the minimum time between two computations of the cluster's state.
 const statusEvery = 250 * time.Millisecond
 
-// webTime bounds the time for a response of Prometheus or Alertmanager.
+// webTime limits the response time of Prometheus or Alertmanager.
 const webTime = 20 * time.Second
 
-// openWeb returns a function that sends requests to Prometheus and Alertmanager. Their addresses come from the settings.
+// openWeb returns a function that sends requests to Prometheus and Alertmanager at the configured addresses.
 func openWeb(o Options) func(ctx context.Context, service, path string, query url.Values) (io.ReadCloser, error) {
 	client := &http.Client{Timeout: webTime, Transport: &http.Transport{DisableKeepAlives: true}} // it ignores the proxies of the environment
 	return func(ctx context.Context, service, path string, query url.Values) (io.ReadCloser, error) {

@@ -16,7 +16,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// claim creates a PersistentVolumeClaim. Unless source is nil, it also creates the claim's volume.
+// claim creates a PersistentVolumeClaim. If source isn't nil, it also creates the claim's volume.
 func claim(t *testing.T, c *kube.Cluster, name string, labels map[string]string, source *corev1.PersistentVolumeSource) {
 	t.Helper()
 	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Ti")}

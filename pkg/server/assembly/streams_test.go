@@ -32,7 +32,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
-// rooms is a house whose jobs have containers. The test simulates the containers.
+// rooms is a house with simulated containers of jobs.
 type rooms struct {
 	*house
 	kubelet *jobtest.Kubelet
@@ -74,7 +74,6 @@ func newRooms(t *testing.T) *rooms {
 	return &rooms{house: houseOn(t, c, servertest.Options{API: func(config *rest.Config) { *config = rest.Config{Host: front.URL} }}), kubelet: k}
 }
 
-// runs gives a job of a user a running pod.
 func (r *house) runs(t *testing.T, user, name string) {
 	t.Helper()
 	object := fv1.ObjectName(user, name)

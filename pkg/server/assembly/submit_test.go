@@ -125,7 +125,7 @@ func TestNamesOfOthersAreInNoAnswer(t *testing.T) {
 	}
 	assert.Contains(t, h.as("abe", "GET", "/api/v2/jobs?keyword=quietly", "").Body, "quietly-done", "who may see it does")
 
-	// Ann's job waits for a job of vic, which abe may not see.
+	// ann's job waits for a job of vic, which abe may not read.
 	f := framework(t, h.cluster, "ann", "quietly-done")
 	metav1.SetMetaDataAnnotation(&f.ObjectMeta, fv1.AnnotationAfter, `[{"job":"vic/own-thing","framework":"`+fv1.ObjectName("vic", "own-thing")+`","uid":"1"}]`)
 	jobs, err := job.New(h.cluster)

@@ -90,7 +90,7 @@ func TestTemplatesAreSeenByWhomTheyAreSharedWith(t *testing.T) {
 			assert.Equal(t, status, h.as(who, "PUT", "/api/v3/templates/"+id+"/star", "").Status)
 		}
 	}
-	// The audit shows the records of denied requests to the people who sent the requests. These records must not contain the names of templates.
+	// People can read the audit records of their rejected requests. These records must not contain the names of templates.
 	refusals := 0
 	for line := range strings.Lines(h.Printed.String()) {
 		if strings.Contains(line, `"actor":"vic"`) && strings.Contains(line, `"kind":"template"`) {
@@ -107,7 +107,7 @@ func TestTemplatesAreSeenByWhomTheyAreSharedWith(t *testing.T) {
 	assert.Equal(t, 404, h.as("abe", "GET", "/api/v3/templates/"+group, "").Status)
 }
 
-// The server supports the requests that the pages of the marketplace and OpenPAI's Submit page send.
+// The server supports the requests of the marketplace's pages and of OpenPAI's Submit page.
 func TestItemsAreAsTheMarketplaceReadsThem(t *testing.T) {
 	h := newHouse(t)
 	protocol := loose("train") + "secrets: {password: TOP-SECRET}\n"
@@ -280,7 +280,7 @@ func TestWhoIsRemovedLeavesNoTemplates(t *testing.T) {
 	assert.Equal(t, 200, h.as("root", "DELETE", "/api/v3/users/leo", "").Status)
 	assert.Equal(t, []string{"ann/late"}, h.templates(t, "vic", ""))
 
-	// If a template is added while its author is being removed, only administrators can see and remove the template.
+	// If a template is added while its author is being removed, only administrators can read and remove the template.
 	store, err := template.Open(h.cluster.Config, template.Options{})
 	require.NoError(t, err)
 	require.NoError(t, store.Load(t.Context()))

@@ -1,5 +1,5 @@
-// Package attacks makes attempts to access another person's jobs, secrets, logs, shells, tokens and pages. Tests make all attempts on a server. In:
-// a server over TLS, and two of its users. Out: an error for each attempt that got data that it shouldn't get, or an unexpected response.
+// Package attacks attempts to access another person's jobs, secrets, logs, shells, tokens and pages. Tests make all attempts on a server. In: a
+// server over TLS, and two of its users. Out: an error for each attempt that returned forbidden data or an unexpected response.
 package attacks
 
 import (
@@ -17,29 +17,29 @@ import (
 	"time"
 )
 
-// World holds a server, an owner with a job, and a thief who must not learn that the job exists.
+// World holds a server, an owner with a job, and a thief. The existence of the job is hidden from the thief.
 type World struct {
 	Address string // HOST:PORT
 	Pages   string // HOST:PORT of the pages of other services
 	TLS     *tls.Config
 
-	// Owner owns the job Job, whose Framework is Object. Own is a job of the Thief.
+	// Owner owns the job Job. Object is the name of its Framework. Own is a job of the Thief.
 	Owner, Job, Object string
 	Thief, Own         string
-	// Reader may see the owner's jobs, but not change them; "" if the world has no reader.
+	// Reader may read the owner's jobs, but not change them. It is "" if the world has no reader.
 	Reader string
 
-	// OwnerToken, ThiefToken and ReaderToken are tokens of people who may sign in; the other tokens are invalid tokens of the owner. The attempts
-	// skip empty tokens.
+	// OwnerToken, ThiefToken and ReaderToken are tokens of people who may sign in. The other tokens are invalid tokens of the owner. Attempts without
+	// a token are skipped.
 	OwnerToken, ThiefToken, ReaderToken string
 	Expired, Revoked, Disabled, Refresh string
 	// TokenID is the id of one of the owner's tokens.
 	TokenID string
-	// Marks lists strings that only the owner may see.
+	// Marks lists strings that only the owner may read.
 	Marks []string
 }
 
-// Attack is one attempt. Raw holds the bytes that are sent, and Want lists the statuses of a rejection. An attempt may send several requests.
+// Attack is one attempt, which may contain several requests. Raw holds the bytes to send. Want lists the statuses of a rejection.
 type Attack struct {
 	Name string
 	Raw  string
@@ -55,7 +55,7 @@ func All(w *World) []Attack {
 	return slices.Concat(tokens(w), names(w), verbs(w), people(w), headers(w), framing(w), pages(w))
 }
 
-// answerTime bounds the duration of an attempt. A server that waits for more bytes until then has rejected the attempt, too.
+// answerTime limits the duration of an attempt. A server that still waits for more bytes has rejected the attempt, too.
 const answerTime = 10 * time.Second
 
 // Try makes an attempt. It returns an error if the attempt succeeded, or if a response has an unexpected status.
@@ -87,7 +87,7 @@ func (w *World) kept(text string, more []string) error {
 	return nil
 }
 
-// talk sends the bytes of an attempt unchanged, and returns all bytes that it receives until the connection ends.
+// talk sends the bytes of an attempt unchanged, and returns all received bytes until the connection ends.
 func talk(ctx context.Context, w *World, a *Attack) ([]byte, error) {
 	to := w.Address
 	if a.Pages {
@@ -112,7 +112,6 @@ func talk(ctx context.Context, w *World, a *Attack) ([]byte, error) {
 // upgrading is part of the requests after which the connection stays open.
 const upgrading = "Connection: Upgrade\r\n"
 
-// first reads one response, and returns its bytes.
 func first(c io.Reader) []byte {
 	said := &bytes.Buffer{}
 	r, err := http.ReadResponse(bufio.NewReader(io.TeeReader(c, said)), nil)
@@ -123,7 +122,7 @@ func first(c io.Reader) []byte {
 	return said.Bytes()
 }
 
-// read parses responses. It returns their statuses, and their headers and unpacked bodies as text.
+// read parses responses. It returns their statuses, and their headers and decoded bodies as text.
 func read(said []byte, method string) (statuses []int, text string) {
 	in, out := bufio.NewReader(bytes.NewReader(said)), &strings.Builder{}
 	for {
@@ -180,14 +179,14 @@ func (w *World) host() string {
 	return w.Address
 }
 
-// These are names of the server that an attacker can see.
+// Names of the server that an attacker can observe.
 const (
 	cookies = "__Host-Http-pai-"
 	cookie  = cookies + "session="
 	ticket  = "pai-ticket."
 )
 
-// These are the statuses of rejected requests.
+// Statuses of rejected requests.
 var (
 	unknown   = []int{http.StatusUnauthorized}
 	hidden    = []int{http.StatusNotFound}
@@ -196,6 +195,6 @@ var (
 	nowhere   = []int{http.StatusBadRequest, http.StatusNotFound}
 )
 
-// detail returns the path of the owner's job in OpenPAI's API, and place returns its path in paictl's API.
+// detail returns the path of the owner's job in OpenPAI's API. place returns its path in paictl's API.
 func (w *World) detail() string { return "/api/v2/jobs/" + w.Owner + "~" + w.Job }
 func (w *World) place() string  { return "/api/v3/jobs/" + w.Owner + "/" + w.Job }

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// Framed is an attempt over HTTP/2. Fields holds the fields of one request. They are sent even if no real client would send such fields.
+// Framed is an attempt over HTTP/2. Fields holds the header fields of one request, which may be invalid.
 type Framed struct {
 	Name   string
 	Fields []hpack.HeaderField
@@ -67,7 +67,7 @@ func Frames(w *World) []Framed {
 	}
 }
 
-// TryFrames makes an attempt over HTTP/2. Otherwise it is like Try.
+// TryFrames is like Try, but makes an attempt over HTTP/2.
 func TryFrames(ctx context.Context, w *World, f *Framed) error {
 	settings := w.TLS.Clone()
 	settings.NextProtos = []string{"h2"}

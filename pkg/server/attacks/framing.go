@@ -7,7 +7,7 @@ import (
 )
 
 // framing returns requests that hide a second request, because a proxy could interpret their length differently from the server. The hidden request
-// contains the owner's token, but a proxy would have blocked it. So the server must not respond to the hidden request.
+// contains the owner's token. A proxy would have blocked this request, so the server must not respond to it.
 func framing(w *World) []Attack {
 	hidden := w.ask("GET", w.detail()+"/config", w.OwnerToken)
 	head := func(lines ...string) string {

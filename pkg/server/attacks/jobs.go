@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// names returns attempts with names and paths that resemble the owner's job, or that could lead to this job.
+// names returns attempts with names and paths that resemble the owner's job or could resolve to it.
 func names(w *World) []Attack {
 	var out []Attack
 	for _, path := range []string{
@@ -66,12 +66,11 @@ func (w *World) exec(user, job string) string {
 	return "/api/v3/jobs/" + user + "/" + job + "/tasks/main/0/exec?command=cat&command=/proc/1/environ&stdout=true"
 }
 
-// upgrade returns a request that upgrades the connection to a WebSocket.
 func (w *World) upgrade(target, token string, headers ...string) string {
 	return w.ask("GET", target, token, append([]string{"Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="}, headers...)...)
 }
 
-// verbs returns attempts at all operations on a job. They are made by users who don't see the job, and by users who may only see it.
+// verbs returns attempts at all operations on a job, by users from whom the job is hidden, and by users who may only read the job.
 func verbs(w *World) []Attack {
 	type verb struct{ method, path, body string }
 	changes := []verb{

@@ -67,18 +67,15 @@ func tokens(w *World) []Attack {
 	return out
 }
 
-// cutSignature returns a token with its signature replaced with another text.
 func cutSignature(token, instead string) string {
 	i := strings.LastIndex(token, ".")
 	return token[:i] + instead
 }
 
-// swapped returns a token with the claims of one token and the signature of another token.
 func swapped(claims, signature string) string {
 	return cutSignature(claims, signature[strings.LastIndex(signature, "."):])
 }
 
-// renamed returns a token with another name in its claims, but with its old signature.
 func renamed(token, from, to string) string {
 	parts := strings.Split(token, ".")
 	claims, _ := raw64.DecodeString(parts[1]) // a token of the server
@@ -86,7 +83,6 @@ func renamed(token, from, to string) string {
 	return strings.Join(parts, ".")
 }
 
-// flipped returns a token with one changed bit in its signature.
 func flipped(token string) string {
 	i := strings.LastIndex(token, ".")
 	signature, _ := raw64.DecodeString(token[i+1:]) // a token of the server
@@ -100,7 +96,6 @@ func resigned(token string, header map[string]any, signature []byte) string {
 	return raw64.EncodeToString(head) + "." + strings.Split(token, ".")[1] + "." + raw64.EncodeToString(signature)
 }
 
-// keyID returns the id of the key that signed a token.
 func keyID(token string) string {
 	head, _ := raw64.DecodeString(strings.Split(token, ".")[0]) // a token of the server
 	var h struct{ Kid string }
@@ -116,7 +111,8 @@ func hmacSigned(token string) string {
 	return t + raw64.EncodeToString(mac.Sum(nil))
 }
 
-// ownKey signs the claims of a token with a key of the attacker. The token contains the key, or with elsewhere the address of the key.
+// ownKey signs the claims of a token with a key of the attacker. The token contains the key. If elsewhere is true, the token contains the address of
+// the key instead.
 func ownKey(token string, elsewhere bool) string {
 	private := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 	public := private.Public().(ed25519.PublicKey)

@@ -1,9 +1,9 @@
-// Package idempotency stores the responses to submissions with a key, so that a repeated submission gets the same response from any replica, even if
+// Package idempotency stores the responses to submissions with a key, so that any replica returns the same response to a repeated submission, even if
 // the job has changed.
 // In: a person, a key, a checksum of the submission. Out: a claim, which holds the response once it is known.
 //
-// A server writes the claim before it creates the job, and the response afterwards. If the server is killed in between, the claim has no response,
-// and the server that gets the repeated submission must find the job.
+// A server writes the claim before it creates the job, and the response afterwards. If the server is killed in between, the claim contains no
+// response. The server that gets the repeated submission must then find the job.
 package idempotency
 
 import (
@@ -35,7 +35,7 @@ const (
 	fieldAnswer = "answer"
 )
 
-// page is the number of claims that are read at a time.
+// page is the page size for lists of claims.
 const page = 500
 
 // Store stores claims in Secrets of the namespace for people.
@@ -52,16 +52,16 @@ func New(client kubernetes.Interface, now func() time.Time) *Store {
 	return &Store{client.CoreV1().Secrets(v1.Namespace), now}
 }
 
-// Claim is a person's key and the submission that came with the key.
+// Claim is a person's key with the submission.
 type Claim struct {
-	// Answer is the response to the submission; "" if it isn't known yet.
+	// Answer is the response to the submission, or "" if it isn't known yet.
 	Answer string
 	name   string
 	uid    types.UID
 }
 
-// Take creates a claim of a key for a submission. If the person has already claimed the key, Take returns the existing claim, or ErrOther if the key
-// was used for another submission.
+// Take creates a claim for a submission. If the person has already claimed the key, Take returns the existing claim, or ErrOther if the key was used
+// for another submission.
 func (s *Store) Take(ctx context.Context, user string, uid types.UID, key string, digest [sha256.Size]byte) (*Claim, error) {
 	sum := sha256.Sum256([]byte(string(uid) + "\x00" + key))
 	want := &corev1.Secret{

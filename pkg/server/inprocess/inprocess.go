@@ -1,5 +1,5 @@
 // Package inprocess runs the server inside paictl for users who have the cluster's kubeconfig. It provides the routes, rules and audit of pai-server
-// even if pai-server doesn't run. In: a kubeconfig's connection. Out: a dialer for connections to the server. All requests over these connections
+// even if pai-server isn't running. In: a kubeconfig's connection. Out: a dialer for connections to the server. All requests over these connections
 // are requests of the operator.
 package inprocess
 
@@ -41,27 +41,26 @@ import (
 	"github.com/openpai/paictl/pkg/services/state"
 )
 
-// HeaderFor is the header with the name of the person for whom the operator acts. The name is escaped as in a query. Only this server reads the
-// header.
+// HeaderFor is the header with the name of the person for whom the operator acts. The name is query-escaped. Only this server reads the header.
 const HeaderFor = "Impersonate-User"
 
-// Options holds the parts and settings of the server.
+// Options configure a Server.
 type Options struct {
 	Cluster *kube.Cluster
 	Version string
 	Log     *slog.Logger
-	// Configured returns the virtual clusters for the time when no scheduler responds. If Configured is nil, the virtual clusters of the scheduler's
-	// last configuration are used.
+	// Configured returns the virtual clusters when no scheduler responds. If Configured is nil, the virtual clusters of the scheduler's last
+	// configuration are used.
 	Configured func(context.Context) ([]api.VirtualCluster, error)
-	// Status reads the state of the whole cluster; it may be nil.
+	// Status reads the state of the whole cluster. It may be nil.
 	Status app.StatusSource
-	// Services reads the state of the platform's services; it may be nil.
+	// Services reads the state of the platform's services. It may be nil.
 	Services func(context.Context) (*state.Report, error)
 	// Web sends a request to the HTTP API of a service of the platform. If Web is nil, such requests are sent through the API server.
 	Web func(ctx context.Context, service, path string, query url.Values) (io.ReadCloser, error)
 	// Author is recorded as the author of changes in the history of the configuration.
 	Author string
-	// Unaudited is called if a change couldn't be written to the audit; it may be nil.
+	// Unaudited is called if a change couldn't be written to the audit log. It may be nil.
 	Unaudited func(error)
 }
 
@@ -86,7 +85,7 @@ type Server struct {
 	prepared bool      // the first change found that the definitions and groups exist
 }
 
-// New returns a server. It doesn't send requests to the cluster yet.
+// New returns a server. It sends no requests to the cluster.
 func New(o Options) (*Server, error) {
 	s := &Server{o: o, pipe: newPipe()}
 	var err error
@@ -121,7 +120,6 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// sender returns a function that sends requests to Alertmanager.
 func sender(pages *web.Client) func(ctx context.Context, method, path string, query url.Values, body []byte) (int, []byte, error) {
 	return func(ctx context.Context, method, path string, query url.Values, body []byte) (int, []byte, error) {
 		status, answer, err := pages.Do(ctx, method, "alert-manager", path, query, body)
@@ -140,7 +138,7 @@ func (s *Server) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return s.pipe.dial(ctx)
 }
 
-// reveal returns the text and the remedy of an error of the cluster. Other servers hide such errors, but the operator may see them.
+// reveal returns the text and the remedy of an error of the cluster. Other servers hide such errors, but the operator may read them.
 func (s *Server) reveal(err error) (message, remedy string) {
 	if aboutPeople(err) {
 		err = s.o.Cluster.Explain(err) // the remedy of pkg/job is a role for jobs
@@ -149,7 +147,7 @@ func (s *Server) reveal(err error) (message, remedy string) {
 	return err.Error(), hint.Of(err)
 }
 
-// aboutPeople reports whether the API server denied access to an object that stores people.
+// aboutPeople reports whether the API server denied access to an object with data about people.
 func aboutPeople(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !apierrors.IsForbidden(err) || !errors.As(err, &status) {
@@ -171,7 +169,7 @@ func (s *Server) caller(r *http.Request) (app.Caller, error) {
 	return s.core.Operator(s.operator, as), nil
 }
 
-// load reads the objects that a request needs. pai-server doesn't need it, because pai-server watches the objects.
+// load reads the objects that a request needs, because this server has no watches.
 func (s *Server) load(r *http.Request) error {
 	route := s.server.Match(r)
 	if route == nil {
@@ -212,12 +210,12 @@ func (s *Server) load(r *http.Request) error {
 	return nil
 }
 
-// peopleAge is how long the server uses people that it has read, so that a command with many changes doesn't read them again for each change.
-// Changes of this server take effect at once. Changes by others become visible about as soon as in pai-server, and the API server rejects a change
-// that is based on an old version.
+// peopleAge is how long the server uses people that it has read. A command with many changes then doesn't read them again for each change. Changes of
+// this server take effect at once. Changes by others become visible after a similar delay as in pai-server. The API server rejects a change that is
+// based on an old version.
 const peopleAge = 5 * time.Second
 
-// loadPeople reads the people. If prepare is set, it first creates the definitions and groups that a cluster needs before the first change.
+// loadPeople reads the people. If prepare is true, it first creates the definitions and groups that a cluster needs before the first change.
 func (s *Server) loadPeople(ctx context.Context, prepare bool) error {
 	s.reading.Lock()
 	defer s.reading.Unlock()
@@ -237,7 +235,7 @@ func (s *Server) loadPeople(ctx context.Context, prepare bool) error {
 	return nil
 }
 
-// operator returns the name of the kubeconfig's user according to the API server, or "unknown".
+// operator returns the name of the kubeconfig's user in the API server, or "unknown".
 func (s *Server) operator(ctx context.Context) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -251,10 +249,10 @@ func (s *Server) operator(ctx context.Context) string {
 	return s.user
 }
 
-// auditTime bounds how long a change waits until its audit record is stored.
+// auditTime limits how long a change waits until its audit record is stored.
 var auditTime = 10 * time.Second
 
-// Write stores a record of the audit. It waits for that, because the program may end soon.
+// Write stores an audit record. It waits for the response, because the program may end soon.
 func (s *Server) Write(ctx context.Context, r audit.Record) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditTime)
 	defer cancel()
@@ -263,8 +261,8 @@ func (s *Server) Write(ctx context.Context, r audit.Record) {
 	}
 	if err := s.jobs.History.SaveAudit(ctx, []audit.Record{r}); err != nil {
 		s.silent.Store(ctx.Err() != nil)
-		// A change by an account with the role job-user can't be recorded, because the account has no access to the audit. A failed attempt has
-		// changed nothing, so its record isn't important.
+		// Don't report a missing record for the role job-user, because that role has no access to the audit log. Failed attempts have changed
+		// nothing, so their records aren't important.
 		jobUser := r.Kind == string(rules.KindJob) && errors.Is(err, job.ErrClosed)
 		if s.o.Unaudited != nil && r.Outcome == audit.Done && !jobUser {
 			s.o.Unaudited(err)

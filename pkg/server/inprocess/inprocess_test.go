@@ -113,7 +113,7 @@ func aTemplate(n string) string {
 	return fmt.Sprintf(`{"apiVersion":"paictl.openpai.org/v1","kind":"Template","metadata":{"name":"t%[1]s","uid":"0000000%[1]s-0000-4000-8000-000000000000","resourceVersion":"%[1]s"},"spec":{"name":"train%[1]s","author":"ann","file":"x"}}`, n)
 }
 
-// asked returns the number of requests of the server that contain a text.
+// asked returns the number of the server's requests that contain a text.
 func (c *cluster) asked(text string) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -262,7 +262,7 @@ func TestACommandWithManyRequestsReadsThePeopleOnce(t *testing.T) {
 	assert.Equal(t, 1, c.asked("GET /apis/paictl.openpai.org/v1/groups"))
 }
 
-// The server keeps no log, so its errors contain no request id.
+// This server writes no log, so its errors contain no request id.
 func TestAnErrorHasItsCauseAndNoIDOfARequest(t *testing.T) {
 	c := newCluster(t)
 	c.bare = true

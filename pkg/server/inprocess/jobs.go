@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/app"
 )
 
-// lister reads the jobs for each request, whereas pai-server watches the jobs.
+// lister reads the jobs for each request. pai-server uses a watch instead.
 type lister struct{ *job.Client }
 
 var errFollows = errors.New("the server inside paictl doesn't follow jobs")
@@ -29,7 +29,7 @@ func (lister) Watch() (*cache.Watch, error) { return nil, errFollows }
 // Resume implements app.Lister. It always fails.
 func (lister) Resume(context.Context, string) (*cache.Watch, error) { return nil, errFollows }
 
-// Where implements app.Lister. It finds no job, because operators may see every job anyway.
+// Where implements app.Lister. It finds no job, because operators may read every job anyway.
 func (lister) Where(string, string) (vc string, known bool) { return "", false }
 
 // Unfinished implements app.Lister. It returns 0, because operators have no limits.
@@ -41,7 +41,6 @@ func (lister) Row(string) (listing.Row, bool) { return listing.Row{}, false }
 // Await implements app.Lister. It returns immediately, because lists are read for each request and so contain each change.
 func (lister) Await(context.Context, string, func(listing.Row) bool) {}
 
-// gonePause is the time between two checks of Gone.
 const gonePause = 500 * time.Millisecond
 
 // Gone implements app.Lister.
@@ -77,7 +76,7 @@ func (s *Server) Forward(ctx context.Context, as string, t *job.Target, port int
 	return stream.Serve(ctx, s.o.Cluster, l, stream.Port{Namespace: target.Namespace, Pod: target.Pod, Number: port}, problem)
 }
 
-// enter records in the audit that the operator enters a task, and finds the task's pod.
+// enter writes to the audit log that the operator enters a task, and finds the task's pod.
 func (s *Server) enter(ctx context.Context, as string, t *job.Target, way string, command []string) (*job.Target, error) {
 	d := s.core.For(s.core.Operator(s.operator, as), app.Origin{})
 	j, err := d.Job(ctx, "job.enter", t.User, t.Job)

@@ -17,15 +17,15 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Path is the path at which the server serves the document.
+// Path is the path of the document on the server.
 const Path = "/api/v3/openapi.json"
 
-// Always returns the error codes with which any route may respond.
+// Always returns the error codes that any route may return.
 func Always() []string {
 	return []string{wire.CodeParameters, wire.CodeUnauthorized, wire.CodeForbidden, wire.CodeTooMany, wire.CodeTooLarge, wire.CodeMethod, wire.CodeUnknown, wire.CodeUnavailable}
 }
 
-// Route returns a route that responds with the document of all routes, including its own.
+// Route returns a route that responds with the document of all routes. The document includes this route.
 func Route(version string, routes []server.Route) (server.Route, error) {
 	r := server.Route{Method: http.MethodGet, Path: Path, Rule: "open", Summary: "Describes this API, as OpenAPI 3.1", Out: reflect.TypeFor[map[string]any]()}
 	data, err := Document(version, append(slices.Clone(routes), r))
@@ -81,7 +81,7 @@ func Document(version string, routes []server.Route) ([]byte, error) {
 // parameter matches a parameter in the path of a route.
 var parameter = regexp.MustCompile(`\{([a-zA-Z0-9]+)(\.\.\.)?\}`)
 
-// Spelled returns the path of a route in the syntax of OpenAPI.
+// Spelled returns the path of a route in OpenAPI's syntax.
 func Spelled(path string) string { return parameter.ReplaceAllString(path, "{$1}") }
 
 func (s *schemas) operation(r *server.Route, path string, failure any) (map[string]any, error) {

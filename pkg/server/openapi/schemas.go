@@ -36,7 +36,7 @@ func newSchemas() *schemas {
 	return s
 }
 
-// odd matches characters that names of schemas can't contain. The names of generic types contain brackets.
+// odd matches characters that are invalid in names of schemas. The names of generic types contain brackets.
 var odd = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
 // named returns a name for the schema of a type. No type of another package has the same name.
@@ -66,8 +66,8 @@ func written(t reflect.Type) *jsonschema.Schema {
 	return nil
 }
 
-// byExample returns the schema of a type that encodes itself. It derives the schema from the encoding of one value, which is either a string or
-// anything.
+// byExample returns the schema of a type with its own encoding. It derives the schema from one encoded value. The schema allows a string or any JSON
+// value.
 func byExample(v json.Marshaler) *jsonschema.Schema {
 	if data, err := v.MarshalJSON(); err == nil && len(data) > 0 && data[0] == '"' {
 		return &jsonschema.Schema{Type: "string"}
@@ -75,7 +75,7 @@ func byExample(v json.Marshaler) *jsonschema.Schema {
 	return &jsonschema.Schema{}
 }
 
-// of returns the schema of a type. If the type has a name, it returns a reference to the schema.
+// of returns the schema of a type, or a reference to the schema if the type has a name.
 func (s *schemas) of(t reflect.Type) (any, error) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -106,7 +106,7 @@ func (s *schemas) of(t reflect.Type) (any, error) {
 	return out, nil
 }
 
-// nullable marks the fields that may be null, which are fields that can be nil and aren't omitted if they are nil.
+// nullable marks the fields that may be null. These fields can be nil in Go, and aren't omitted if they are nil.
 func nullable(t reflect.Type, schema any) {
 	def, _ := schema.(map[string]any)
 	fields, _ := def["properties"].(map[string]any)

@@ -68,7 +68,7 @@ type content struct {
 	} `json:"content"`
 }
 
-// of returns the schema of the only media type, or nil if no response is described.
+// of returns the schema of the only media type, or nil without a described response.
 func (c *content) of() *schema {
 	if c != nil {
 		for _, media := range c.Content {
@@ -101,7 +101,7 @@ func (s *schema) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*plain)(s))
 }
 
-// script holds the TypeScript text while it is being written.
+// script holds the generated TypeScript text.
 type script struct {
 	schemas map[string]*schema
 	types   strings.Builder
@@ -209,7 +209,7 @@ func key(name string) string {
 	return strconv.Quote(name)
 }
 
-// reference returns the name of a type, and makes sure that the type is declared later.
+// reference returns the name of a type, and adds the type to the declarations.
 func (s *script) reference(name string) string {
 	if !s.seen[name] {
 		s.seen[name] = true

@@ -1,5 +1,5 @@
 // Package pages serves the sign-in pages, and the requests for sessions of browsers. In: the pages of other services that people may open after the
-// sign-in. Out: routes of pages that load nothing from elsewhere.
+// sign-in. Out: routes of pages that load no resources from other servers.
 package pages
 
 import (
@@ -29,7 +29,7 @@ func Routes(links []Link) []server.Route {
 		server.Route{Method: http.MethodGet, Path: api.DevicePage, Rule: "open", Summary: "Shows the page that signs in a program without a browser", Media: html, Serve: show("device.html")})
 }
 
-// page returns the frame of all pages with the title, body and script of a file.
+// page returns the HTML frame of all pages with the title, body and script of a file.
 func page(file string) []byte {
 	var out bytes.Buffer
 	if err := template.Must(template.ParseFS(files, "frame.html", file)).Execute(&out, nil); err != nil {
@@ -38,7 +38,7 @@ func page(file string) []byte {
 	return out.Bytes()
 }
 
-// show returns a handler that responds with a page that may use only its own script and style.
+// show returns a handler that responds with a page. The page may use only its own script and style.
 func show(file string) func(*server.Call) error {
 	page := page(file)
 	policy := "default-src 'none'; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; script-src " + hash(page, "script") + "; style-src " + hash(page, "style")
@@ -52,7 +52,7 @@ func show(file string) func(*server.Call) error {
 	}
 }
 
-// hash returns the hash of the page's only element with that name, in the form that a content policy needs.
+// hash returns the hash of the page's only element with the given name, in the format of a content policy.
 func hash(page []byte, element string) string {
 	_, rest, _ := bytes.Cut(page, []byte("<"+element+">"))
 	inner, _, _ := bytes.Cut(rest, []byte("</"+element+">"))

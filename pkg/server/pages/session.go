@@ -11,8 +11,8 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Link is a link to a page of another service. Users see the link if Page is granted to them. URL returns the page's address for a browser that has
-// reached this server at a host, or "" if the page has no address.
+// Link is a link to a page of another service, for users who are granted Page. URL returns the page's address, or "" if the page has no address. The
+// argument of URL is the host at which the browser has reached this server.
 type Link struct {
 	Name, Page string
 	URL        func(host string) string
@@ -45,7 +45,7 @@ type begun struct {
 	To   string `json:"to"`
 }
 
-// maxClient bounds the length of a browser's name that is stored with its token.
+// maxClient limits the length of a browser's name that is stored with its token.
 const maxClient = 64
 
 func (s sessions) begin(c *server.Call) error {
@@ -69,7 +69,7 @@ func (s sessions) begin(c *server.Call) error {
 	return c.JSON(&begun{got.Name, server.Local(in.Body.To)})
 }
 
-// session describes a session: the name of its user, and the pages that the user may see.
+// session describes a session. It contains the name of the user, and the pages that the user may open.
 type session struct {
 	Name  string     `json:"name"`
 	Pages []pageLink `json:"pages"`
@@ -95,7 +95,7 @@ func (s sessions) tell(c *server.Call) error {
 	return c.JSON(out)
 }
 
-// end ends the session. If that fails, it keeps the cookie, so that the person can try to sign out again.
+// end ends the session. If the session can't be ended, end keeps the cookie, so that the person can try to sign out again.
 func (s sessions) end(c *server.Call) error {
 	if err := c.Actions.Logout(c.Context()); err != nil && !errors.Is(err, rules.ErrGuest) {
 		return err

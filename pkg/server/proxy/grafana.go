@@ -11,10 +11,10 @@ const (
 	labelSuffix = "/values"
 )
 
-// resources lists the paths that Grafana's pages request from a Prometheus data source, in addition to queries.
+// resources lists the paths of a Prometheus data source that Grafana's pages request, in addition to queries.
 var resources = []string{"/api/v1/metadata", "/api/v1/rules", "/api/v1/status/buildinfo", "/suggestions", "/version-detect"}
 
-// closedInGrafana reports whether a path is closed because Grafana would forward it to a data source, although Grafana's pages don't request it.
+// closedInGrafana reports whether a path is blocked because Grafana would forward it to a data source, although Grafana's pages don't request it.
 // Grafana forwards any path, and adds the password of the data source.
 func closedInGrafana(path string) bool {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
@@ -28,7 +28,7 @@ func closedInGrafana(path string) bool {
 	return at > 0 && !resource("/"+strings.Join(parts[at+1:], "/"))
 }
 
-// resource reports whether a path of a data source may be requested.
+// resource reports whether a path of a data source is allowed.
 func resource(path string) bool {
 	if slices.Contains(resources, path) || slices.Contains(promQueries, path) {
 		return true

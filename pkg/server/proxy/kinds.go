@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// class tells the proxy how to handle a request to a service.
+// class determines how the proxy handles a request to a service.
 type class uint8
 
 const (
@@ -17,29 +17,30 @@ const (
 )
 
 // kind describes the requests to a service. All paths are paths of the service itself. A path that ends with a slash includes all paths below it.
-// Paths are compared without regard to case, because services may ignore the case.
+// Comparisons ignore case, because services may ignore case.
 type kind struct {
 	title string
-	// closed lists paths that the proxy never forwards. They stop the service, change its data outside its API, or reveal its internals.
+	// closed lists paths that the proxy never forwards. Requests to these paths stop the service, change its data outside its API, or reveal its
+	// internals.
 	closed []string
 	// past reports whether the service would forward a path to another service. The proxy rejects such paths. The path is in lower case. past may be
 	// nil.
 	past func(path string) bool
-	// queries lists paths for which a POST request only reads.
+	// queries lists paths with read-only POST requests.
 	queries []string
-	// signIns lists paths for which a POST request signs in to the service itself.
+	// signIns lists paths with POST requests that sign in to the service itself.
 	signIns []string
-	// files lists paths for which a GET request reads a file of the page, as for the path /. Such a request is cheap.
+	// files lists paths with GET requests that read a file of the page, as for the path /. Such a request is cheap.
 	files []string
 	// writes lists the paths whose requests change data. If others is false, all other paths accept only GET and HEAD.
 	writes []string
 	others bool
 }
 
-// promQueries lists the paths of queries of Prometheus. Prometheus accepts both GET and POST for them.
+// promQueries lists the query paths of Prometheus, which accept both GET and POST.
 var promQueries = []string{"/api/v1/query", "/api/v1/query_range", "/api/v1/query_exemplars", "/api/v1/series", "/api/v1/labels", "/api/v1/format_query", "/api/v1/parse_query"}
 
-// kinds holds the kinds of the services that paictl knows. For other services, POST, PUT, PATCH and DELETE are writes.
+// kinds holds the kinds of the services with known paths. For other services, POST, PUT, PATCH and DELETE are writes.
 var kinds = map[string]kind{
 	"prometheus": {
 		title:   "Prometheus",
@@ -95,13 +96,13 @@ func (k *kind) file(method, path string) bool {
 	return (method == http.MethodGet || method == http.MethodHead) && (path == "/" || listed(k.files, path))
 }
 
-// listed reports whether a list of paths includes a path, without regard to case.
+// listed reports whether a list of paths includes a path. It ignores case.
 func listed(paths []string, path string) bool {
 	path = strings.ToLower(path)
 	return slices.ContainsFunc(paths, func(p string) bool { return below(path, p) })
 }
 
-// below reports whether a listed path includes a path. A slash at the end of the path makes no difference.
+// below reports whether a listed path includes a path. It ignores a trailing slash.
 func below(path, listed string) bool {
 	whole := strings.TrimSuffix(listed, "/")
 	return strings.TrimSuffix(path, "/") == whole || strings.HasSuffix(listed, "/") && strings.HasPrefix(path, listed)

@@ -17,13 +17,13 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// passed lists the headers that are forwarded to a service. They describe the response that a browser accepts, but don't identify the caller or
-// their address. Other headers aren't forwarded, including X-Forwarded-For and all headers with which proxies identify users.
+// passed lists the headers that are forwarded to a service. They describe the response that a browser accepts, but don't identify the caller or the
+// caller's address. Other headers aren't forwarded, including X-Forwarded-For and all headers that proxies use to identify users.
 var passed = []string{"Accept", "Accept-Encoding", "Accept-Language", "Content-Type", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since",
 	"Range", "User-Agent", "X-Requested-With", "X-Grafana-Org-Id", "X-Grafana-Device-Id", "X-Dashboard-Uid", "X-Panel-Id", "X-Datasource-Uid", "X-Plugin-Id"}
 
-// dropped lists headers of responses that aren't forwarded. They apply to the whole origin, which all proxied pages share, or describe the server
-// that responds.
+// dropped lists response headers that aren't forwarded. They apply to the whole origin, which all proxied pages share, or describe the server that
+// responds.
 var dropped = []string{"Www-Authenticate", "Proxy-Authenticate", "Authentication-Info", "Strict-Transport-Security", "Public-Key-Pins", "Clear-Site-Data", "Alt-Svc",
 	"Service-Worker-Allowed", "Refresh", "Content-Location", "Server", "X-Powered-By", "Nel", "Report-To", "Reporting-Endpoints", "Set-Cookie2",
 	"Cross-Origin-Resource-Policy", server.OpenerPolicy, "Cross-Origin-Opener-Policy-Report-Only", "X-Request-Id", "X-Content-Type-Options", "Referrer-Policy", "X-Frame-Options"}
@@ -31,11 +31,10 @@ var dropped = []string{"Www-Authenticate", "Proxy-Authenticate", "Authentication
 const (
 	dialTime = 5 * time.Second
 	idleTime = 90 * time.Second
-	// connections bounds the number of connections to one service.
+	// connections limits the number of connections to one service.
 	connections = 64
 )
 
-// proxy returns the reverse proxy for a service.
 func (d *Door) proxy(s *service) *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite:        func(p *httputil.ProxyRequest) { d.outward(s, p) },
@@ -54,7 +53,7 @@ func transport() *http.Transport {
 	}
 }
 
-// asked adds the platform's password to a request. It is the last step before the request is sent, so that no other code sees the password.
+// asked adds the platform's password to a request. It is the last step before the request is sent, so that no other code reads the password.
 type asked struct {
 	door *Door
 	s    *service
@@ -97,7 +96,7 @@ func (d *Door) outward(s *service, p *httputil.ProxyRequest) {
 	p.Out.Header, p.Out.Trailer = h, nil
 }
 
-// address converts an address of this server to the address at the service.
+// address converts a URL of this server to the URL of the service.
 func (s *service) address(in *url.URL) *url.URL {
 	out := *s.base
 	out.Path = strings.TrimSuffix(s.base.Path, "/") + strings.TrimPrefix(in.Path, s.prefix())
@@ -146,7 +145,7 @@ func (s *service) location(to string, asked *url.URL) (string, error) {
 		return "", elsewhere
 	}
 	path := asked.ResolveReference(u).Path
-	// A service that is configured with this server's address may use any of the server's names, so only the path is compared.
+	// A service that is configured with this server's address may use any of the server's names. So compare only the path.
 	known := below(path, s.prefix()+"/")
 	if u.Host != "" && u.Host != s.base.Host && !known {
 		return "", elsewhere
@@ -157,7 +156,7 @@ func (s *service) location(to string, asked *url.URL) (string, error) {
 	return (&url.URL{Path: path, RawQuery: u.RawQuery, Fragment: u.Fragment}).String(), nil
 }
 
-// cookies restricts the service's cookies to its own path on this host.
+// cookies limits the service's cookies to the service's path on this host.
 func (s *service) cookies(r *http.Response) {
 	all := r.Cookies()
 	r.Header.Del("Set-Cookie")

@@ -1,6 +1,6 @@
-// Package proxy gives signed-in users access to web pages of other services, which are Prometheus, Alertmanager, Grafana, and services that a site
-// adds. In: the addresses of the services, and for each service the page that a group must grant. Out: a route for each service, below the service's
-// name. A service gets only the parts of a request that it needs. It gets no headers that could make it mistake the caller for another user.
+// Package proxy gives signed-in users access to web pages of other services: Prometheus, Alertmanager, Grafana, and services that a site adds. In:
+// the addresses of the services, and for each service the page that a group must grant. Out: a route for each service, below the service's name. A
+// service gets only the parts of a request that it needs. It gets no headers that could identify the caller as another user.
 package proxy
 
 import (
@@ -24,9 +24,9 @@ import (
 )
 
 const (
-	// answerTime bounds a response. Prometheus aborts a query after two minutes.
+	// answerTime limits a response. Prometheus aborts a query after two minutes.
 	answerTime = 2*time.Minute + 10*time.Second
-	// bodyBytes bounds the size of a body, such as a silence or a long query.
+	// bodyBytes limits the size of a body, such as a silence or a long query.
 	bodyBytes = 1 << 20
 	// queries limits a person's simultaneous requests to one service. files limits the requests that only read a file of the service's pages.
 	// Prometheus runs at most twenty queries at the same time, including the queries of its rules.
@@ -37,16 +37,16 @@ const (
 // Options describes the proxied services.
 type Options struct {
 	Services map[string]settings.Service
-	// Password reads the password of the platform's own services; nil if these services have no password.
+	// Password reads the password of the platform's own services. It is nil if these services have no password.
 	Password func() (secret.String, error)
-	// Origin returns the origin of the proxied pages for a browser that has reached the server at a host, or "" if the pages have no address. Own
-	// returns the server's own origin for such a browser.
+	// Origin returns the origin of the proxied pages, or "" if the pages have no address. Own returns the server's own origin. The argument host is
+	// the host at which the browser has reached the server.
 	Origin, Own func(host string) string
 	// Failed is called if a request can't be forwarded to a service.
 	Failed func(service string, err error)
 }
 
-// Door proxies requests to services. It admits only users who may see the pages of the service.
+// Door proxies requests to services. It allows only users who may open the pages of the service.
 type Door struct {
 	o        Options
 	services []*service
@@ -62,7 +62,7 @@ type service struct {
 	proxy    *httputil.ReverseProxy
 }
 
-// New returns a Door. It doesn't send requests to the services yet.
+// New returns a Door. It sends no requests.
 func New(o Options) (*Door, error) {
 	d := &Door{o: o}
 	for _, name := range slices.Sorted(maps.Keys(o.Services)) {
@@ -81,8 +81,7 @@ func New(o Options) (*Door, error) {
 	return d, nil
 }
 
-// Routes returns a route for each service. The routes are served at the origin of proxied pages. Users may use a service if the service's page is
-// granted to them.
+// Routes returns a route for each service at the origin of proxied pages. Users may use a service if the service's page is granted to them.
 func (d *Door) Routes() []server.Route {
 	out := []server.Route{{Method: http.MethodGet, Path: ticketPath + "{service}", Rule: "open", Media: "*/*", Summary: "Exchanges the ticket of a browser for a cookie, and redirects it to the page", Serve: d.enter}}
 	for _, s := range d.services {
@@ -120,8 +119,8 @@ func (s *service) title() string {
 // errRefused is the error for requests that the proxy never forwards, even for administrators.
 var errRefused = &rules.ForbiddenError{Why: "this is not forwarded: use it inside the cluster"}
 
-// errWorker is the error for the script of a service worker. A browser would let the worker respond in place of the server, with any headers, even
-// after the service is gone.
+// errWorker is the error for the script of a service worker. A browser would let the worker respond instead of the server, with any headers, even
+// after the service is removed.
 var errWorker = &rules.ForbiddenError{Why: "pages behind the sign-in have no service worker"}
 
 // serve checks a request, and forwards it to the service.
@@ -164,8 +163,8 @@ func (s *service) place(c *server.Call, path string) error {
 	return c.Place("query", queries)
 }
 
-// pass forwards a request. The response has the content policy of the service, and no opener policy of the server or the service. So browsers
-// separate the sign-in pages from a proxied page that opened them. Otherwise the scripts of the proxied page could access the sign-in pages.
+// pass forwards a request. The response contains the content policy of the service, and no opener policy. So browsers separate the sign-in pages from
+// a proxied page that opened them. Otherwise the scripts of the proxied page could access the sign-in pages.
 func (s *service) pass(w http.ResponseWriter, r *http.Request) {
 	for _, name := range []string{server.OpenerPolicy, server.ContentPolicy, "X-Frame-Options"} {
 		w.Header().Del(name)
@@ -173,7 +172,7 @@ func (s *service) pass(w http.ResponseWriter, r *http.Request) {
 	s.proxy.ServeHTTP(w, r)
 }
 
-// noted forwards a request, and records it in the audit even if the response is interrupted. in is the method of app.Actions that decides whether
+// noted forwards a request, and writes it to the audit log even if the response is interrupted. in is the method of app.Actions that decides whether
 // the request is allowed.
 func (s *service) noted(c *server.Call, what string, in func(ctx context.Context, page, what string, do func() error) error) error {
 	w := &outcome{ResponseWriter: c.Writer}
@@ -206,14 +205,14 @@ func redirect(c *server.Call, s *service) error {
 	return nil
 }
 
-// outcome records the status of a service's response, so that the audit can contain the status.
+// outcome records the status of a service's response for the audit log.
 type outcome struct {
 	http.ResponseWriter
 	status  int
 	aborted bool
 }
 
-// Unwrap returns the wrapped ResponseWriter to http.ResponseController.
+// Unwrap returns the wrapped ResponseWriter for http.ResponseController.
 func (o *outcome) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
 // WriteHeader records the status of the response.

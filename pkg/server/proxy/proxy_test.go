@@ -70,7 +70,7 @@ func TestWhatARequestToAServiceIs(t *testing.T) {
 	}
 }
 
-// A request that is expensive for a service must not count as a request for a file.
+// An expensive request must not count as a request for a file.
 func TestWhichRequestsReadAFile(t *testing.T) {
 	for _, c := range []struct {
 		service, method, path string

@@ -17,19 +17,19 @@ import (
 
 // A browser that opens a proxied page without a cookie for the page gets a cookie in three redirects:
 //
-//	PAGES/prometheus/graph                     keeps a random value in the cookie "browser"
-//	SERVER/api/v3/proxied/prometheus/ticket    knows the session; makes a ticket for it, the service and the hash of that value
-//	PAGES/.ticket/prometheus                   uses the ticket up, and keeps the cookie "page-prometheus"
+//	PAGES/prometheus/graph                     stores a random value in the cookie "browser"
+//	SERVER/api/v3/proxied/prometheus/ticket    creates a ticket for the session, the service and the hash of that value
+//	PAGES/.ticket/prometheus                   redeems the ticket, and sets the cookie "page-prometheus"
 //	PAGES/prometheus/graph
 //
-// Other people can't use a ticket without the random value. An attacker can't make another browser use a ticket of the attacker's session either.
+// Other people can't use a ticket without the random value. An attacker also can't make another browser use a ticket of the attacker's session.
 const (
 	ticketPath = "/.ticket/" // no service has such a name
 	ownTickets = "/api/v3/proxied/{service}/ticket"
 
 	// browserCookie is the name of the cookie with the random value. A cookie with the name pageCookie and the name of a service gives access to the
-	// service's pages. Cookies with this prefix have the path /, so the service is determined by the name and the content of the cookie, and not by
-	// its path; see app.Visitor.
+	// service's pages. Cookies with this prefix have the path /. So the name and the content of the cookie determine the service, and not its path;
+	// see app.Visitor.
 	browserCookie = server.CookiePrefix + "browser"
 	pageCookie    = server.CookiePrefix + "page-"
 )
@@ -106,7 +106,7 @@ func (d *Door) ticket(c *server.Call) error {
 	return nil
 }
 
-// enter exchanges a ticket for a cookie. Then it redirects the browser immediately, so that no page has an address with a ticket.
+// enter exchanges a ticket for a cookie. It then redirects the browser immediately, so that no page has an address with a ticket.
 func (d *Door) enter(c *server.Call) error {
 	if err := c.Navigated(); err != nil {
 		return err
@@ -129,7 +129,7 @@ func (d *Door) enter(c *server.Call) error {
 	return nil
 }
 
-// fetchTicket returns a function that redirects a browser to the server's own origin, which creates a ticket.
+// fetchTicket returns a function that redirects a browser to the server's own origin to get a ticket.
 func (d *Door) fetchTicket(s *service) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, r *http.Request) {
 		value, err := only(r, browserCookie)
@@ -142,7 +142,7 @@ func (d *Door) fetchTicket(s *service) func(http.ResponseWriter, *http.Request) 
 	}
 }
 
-// visitor returns the caller that the cookie for this service identifies, or a guest if the browser sends no such cookie.
+// visitor returns the caller in the cookie for this service, or a guest if the browser sends no such cookie.
 func (s *service) visitor(a *app.App, r *http.Request) (app.Caller, error) {
 	text, err := only(r, pageCookie+s.name)
 	if err != nil || text == "" {
@@ -151,8 +151,8 @@ func (s *service) visitor(a *app.App, r *http.Request) (app.Caller, error) {
 	return a.Visitor(r.Context(), text, s.name)
 }
 
-// only returns the value of a cookie, or "" if the browser doesn't send the cookie. If the browser sends several, it returns an error, because a
-// cookie may be another person's.
+// only returns the value of a cookie, or "" if the browser doesn't send the cookie. It returns an error for several cookies, because another person
+// may own a cookie.
 func only(r *http.Request, name string) (string, error) {
 	switch all := r.CookiesNamed(name); len(all) {
 	case 0:

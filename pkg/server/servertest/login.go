@@ -14,12 +14,12 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// CA returns the PEM of the CA that has signed the server's certificate.
+// CA returns the PEM certificate of the CA that has signed the server's certificate.
 func (s *Server) CA() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.TLS.Certificate().Raw})
 }
 
-// Login signs in a person as "paictl login" does, and stores the tokens in home, which is a folder for XDG_CONFIG_HOME. The stored cluster has the
+// Login signs in a person as "paictl login" does. It stores the tokens in home, which is a folder for XDG_CONFIG_HOME. The stored cluster has the
 // name of the person.
 func (s *Server) Login(home, name string) {
 	s.t.Helper()

@@ -59,7 +59,6 @@ func Run(t testing.TB, c *kube.Cluster, kubeconfig string, settings map[string]a
 	return p
 }
 
-// free returns an address with a port that isn't in use.
 func free(t testing.TB) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -111,7 +110,7 @@ func (p *Program) ready() error {
 	return err
 }
 
-// Kill kills the program, and returns when it has ended.
+// Kill kills the program, and waits until it has ended.
 func (p *Program) Kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.ended
@@ -120,5 +119,5 @@ func (p *Program) Kill() {
 	}
 }
 
-// Pid returns the id of the program's process.
+// Pid returns the process ID of the program.
 func (p *Program) Pid() int { return p.cmd.Process.Pid }

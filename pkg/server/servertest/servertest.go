@@ -1,5 +1,5 @@
-// Package servertest runs a whole server in a test, with a real API server and a real history of jobs. In: a cluster.
-// Out: the address of the server, signed-in users, responses.
+// Package servertest runs a whole server in a test, with a real API server and a real job history. In: a cluster. Out: the address of the server,
+// signed-in users, responses.
 package servertest
 
 import (
@@ -47,24 +47,24 @@ import (
 	"github.com/openpai/paictl/test/output"
 )
 
-// Options replaces parts of the server.
+// Options configures the server, and replaces parts of the server.
 type Options struct {
-	// History replaces the job controller. If it is nil, the server uses a real history with an empty archive, but no controller runs.
+	// History replaces the job controller. If History is nil, the server uses a real history with an empty archive, but no controller runs.
 	History http.Handler
-	// Logs replaces the agents that keep logs. If it is nil, no machine has an agent. It isn't used if History is set.
+	// Logs replaces the agents that store logs. If Logs is nil, no machine has an agent. It isn't used if History is set.
 	Logs historyserver.Logs
-	// Scheduler replaces the scheduler. If it is nil, the cluster has no scheduler.
+	// Scheduler replaces the scheduler. If Scheduler is nil, the cluster has no scheduler.
 	Scheduler http.Handler
 	Settings  *settings.Settings
 	// AccessFile is the file with the password of proxied services.
 	AccessFile string
 	// Credentials is the folder with the secrets of sign-in providers.
 	Credentials string
-	// Address is called with the server's host and port before the server starts; it may be nil.
+	// Address is called with the server's host and port before the server starts. It may be nil.
 	Address func(host string, port int)
 	// API changes the configuration of clients of the API server.
 	API func(*rest.Config)
-	// BuiltIn holds the job templates that all users see.
+	// BuiltIn holds job templates for all users.
 	BuiltIn []v1.TemplateSpec
 }
 
@@ -77,11 +77,11 @@ type Server struct {
 	TLS    *httptest.Server
 	// ProxyURL is the address of the pages of other services.
 	ProxyURL string
-	// Store is the archive of the history; nil if the test has set Options.History.
+	// Store is the archive of the history. It is nil if the test has set Options.History.
 	Store archive.Store
 	// History serves the API of the job controller.
 	History http.Handler
-	// Printed contains all output of the server, which is its log and the audit.
+	// Printed contains all output of the server: its log and the audit log.
 	Printed     *output.Buffer
 	t           testing.TB
 	description *description
@@ -90,7 +90,7 @@ type Server struct {
 // Password is the password of all people in tests.
 const Password = "correct horse battery"
 
-// Teams is the configuration of a scheduler that has two virtual clusters with one machine each.
+// Teams is the configuration of a scheduler with two virtual clusters. Each virtual cluster has one machine.
 const Teams = `physicalCluster:
   cellTypes:
     NODE: {childCellType: G, childCellNumber: 2, isNodeLevel: true}
@@ -104,8 +104,8 @@ virtualClusters:
     virtualCells: [{cellType: NODE, cellNumber: 1}]
 `
 
-// Prepare creates the objects that a server needs in a cluster. These are the objects for people and jobs, and the scheduler's configuration with
-// two virtual clusters. Prepare may be called again.
+// Prepare creates the objects that a server needs in a cluster. These objects include the scheduler's configuration with two virtual clusters.
+// Prepare may be called again.
 func Prepare(t testing.TB, c *kube.Cluster) {
 	t.Helper()
 	jobtest.Prepare(t, c)
@@ -134,7 +134,7 @@ func Prepare(t testing.TB, c *kube.Cluster) {
 	require.NoError(t, err)
 }
 
-// defineActions creates the definition of Actions, which the chart alert-handler contains.
+// defineActions creates the definition of Actions, which is part of the chart alert-handler.
 func defineActions(t testing.TB, c *kube.Cluster) {
 	t.Helper()
 	client, err := dynamic.NewForConfig(c.Config)
@@ -151,7 +151,7 @@ func defineActions(t testing.TB, c *kube.Cluster) {
 	}, time.Minute, 20*time.Millisecond)
 }
 
-// Ended writes a job to the archive. The job has succeeded, and its Framework is gone from the cluster.
+// Ended writes a job to the archive. The job has succeeded, and its Framework is deleted.
 func (s *Server) Ended(user, vc, name string, at time.Time) {
 	s.t.Helper()
 	when := metav1.NewTime(at.Truncate(time.Second))
@@ -243,7 +243,7 @@ func Start(t testing.TB, c *kube.Cluster, o Options) *Server {
 	return s
 }
 
-// Group creates or changes a group, and waits until the server knows the change.
+// Group creates or changes a group, and waits until the server has received the change.
 func (s *Server) Group(name string, change func(*v1.GroupSpec)) {
 	s.t.Helper()
 	g := &v1.Group{Spec: v1.GroupSpec{Name: name}}
@@ -258,7 +258,7 @@ func (s *Server) Group(name string, change func(*v1.GroupSpec)) {
 	})
 }
 
-// Person adds a person who is in groups. If the person exists already, it only replaces their groups.
+// Person adds a person to the cluster and to groups. For an existing person, it only replaces the groups.
 func (s *Server) Person(name string, groups ...string) {
 	s.t.Helper()
 	_, err := s.People.Add(s.t.Context(), people.NewUser{Name: name, Groups: groups, Password: secret.String(Password), TakeOver: true}) // a test may have created their jobs before
@@ -311,7 +311,7 @@ func (a *Answer) Code() string {
 	return code
 }
 
-// Ask sends a request and returns the response. If the token is "", the request has no token.
+// Ask sends a request and returns the response. If the token is "", the request contains no token.
 func (s *Server) Ask(method, path, token, body string, headers ...string) *Answer {
 	s.t.Helper()
 	r, a := s.ask(method, s.URL+path, token, body, headers...)
@@ -319,7 +319,7 @@ func (s *Server) Ask(method, path, token, body string, headers ...string) *Answe
 	return a
 }
 
-// AskPage is like Ask, for the pages of other services.
+// AskPage is like Ask, but requests the pages of other services.
 func (s *Server) AskPage(method, path, token, body string, headers ...string) *Answer {
 	s.t.Helper()
 	_, a := s.ask(method, s.ProxyURL+path, token, body, headers...)

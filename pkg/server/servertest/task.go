@@ -12,8 +12,8 @@ import (
 	"github.com/openpai/paictl/test/programs"
 )
 
-// RuntimeCommand returns the arguments of the job runtime if the command sets the environment of the task first, as in: runtime exec -- runtime
-// cp-in FOLDER. It returns nil for other commands.
+// RuntimeCommand returns the arguments of the job runtime if the command first sets the environment of the task. An example is: runtime exec --
+// runtime cp-in FOLDER. It returns nil for other commands.
 func RuntimeCommand(p *jobtest.Process) []string {
 	if at := slices.Index(p.Args, "--"); at >= 0 && len(p.Args) > at+2 {
 		return p.Args[at+2:]

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Event is one server-sent event. An event without a name only contains the id at which its reader resumes.
+// Event is one server-sent event. An event without a name only contains the id for a reconnection.
 type Event struct{ Name, Data, ID string }
 
 // Into decodes the data of the event into out.
@@ -21,16 +21,16 @@ func (e Event) Into(out any) error { return json.Unmarshal([]byte(e.Data), out) 
 type Watch struct {
 	// Events delivers the events. It is closed at the end of the stream.
 	Events <-chan Event
-	// Stop ends the stream from the client's side.
+	// Stop ends the stream at the client.
 	Stop context.CancelFunc
-	// Retry is the delay before a reconnection that the server has sent last.
+	// Retry is the last delay before a reconnection that the server has sent.
 	Retry string
 	// Place is the id of the last event that was read.
 	Place  string
 	server *Server
 }
 
-// Watch opens a stream of events. The response must have the status 200.
+// Watch opens a stream of events. The status of the response must be 200.
 func (s *Server) Watch(path, token, place string) *Watch {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.t.Context())
@@ -133,7 +133,7 @@ func (w *Watch) Name(e Event) string {
 	return row.User + "/" + row.Name
 }
 
-// Await returns the next event with that name for which fits returns true. It skips all other events.
+// Await returns the next event with the given name for which fits returns true. It skips all other events.
 func (w *Watch) Await(name string, fits func(Event) bool) Event {
 	w.server.t.Helper()
 	for {

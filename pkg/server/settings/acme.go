@@ -15,14 +15,14 @@ type ACME struct {
 	Enabled bool `json:"enabled"`
 	// AcceptTerms means that the operator accepts the CA's terms of service.
 	AcceptTerms bool `json:"acceptTerms"`
-	// Directory is the address of the CA; "" means Let's Encrypt.
+	// Directory is the address of the CA. "" means Let's Encrypt.
 	Directory string `json:"directory"`
 	Email     string `json:"email"`
-	// CABundle holds the CAs, in PEM, that sign the certificate of the public CA's own server; "" means the CAs of the system.
+	// CABundle holds the PEM certificates of the CAs that sign the certificate of the public CA's own server. "" means the CAs of the system.
 	CABundle string `json:"caBundle"`
 }
 
-// PublicNames returns the names for which a public CA can sign certificates. It leaves out addresses, and names without a dot.
+// PublicNames returns the names for which a public CA can sign certificates. It omits IP addresses, and names without a dot.
 func (s *Settings) PublicNames() []string {
 	var out []string
 	for _, name := range append(slices.Clone(s.Names), s.Proxy.Name) {

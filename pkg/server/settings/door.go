@@ -12,13 +12,12 @@ import (
 type Service struct {
 	// URL is the service's address inside the cluster. "" disables the service.
 	URL string `json:"url"`
-	// Page is the page that a group must grant, monitoring or alerts. With the value administrators, only administrators can see the service.
+	// Page is the page that a group must grant, monitoring or alerts. With the value administrators, only administrators can open the service.
 	Page string `json:"page"`
 	// Password makes the proxy send the password of the platform's own services to this service.
 	Password bool `json:"password"`
 }
 
-// doorPages lists the valid values of Service.Page.
 var doorPages = []string{"monitoring", "alerts", "administrators"}
 
 var doorName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)

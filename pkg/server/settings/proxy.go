@@ -8,12 +8,12 @@ import (
 	"slices"
 )
 
-// Proxy is the origin of the pages of other services. It differs from the server's own origin, because a script in one of these pages could
-// otherwise use the API with the rights of the user who opened the page.
+// Proxy is the origin of the pages of other services. It differs from the server's own origin. Otherwise a script in one of these pages could use the
+// API with the rights of the user who opened the page.
 type Proxy struct {
 	// Name is a host name that only these pages use. "" means the server's own names and addresses, with Port.
 	Name string `json:"name"`
-	// Port is the port of the proxied pages. With 0, people can't reach the pages.
+	// Port is the port of the proxied pages. If Port is 0, people can't open the pages.
 	Port int `json:"port"`
 }
 
@@ -42,8 +42,8 @@ func (s *Settings) checkProxy() (wrong []error) {
 	return wrong
 }
 
-// ProxyOrigin returns the origin of proxied pages for a browser that has reached one of the two origins at a host. It returns "" if the pages have
-// no address.
+// ProxyOrigin returns the origin of proxied pages, or "" if the pages have no address. The argument is the host at which the browser has reached one
+// of the two origins.
 func (s *Settings) ProxyOrigin(host string) string {
 	switch name := hostOf(host); {
 	case s.Proxy.Port == 0:
@@ -56,7 +56,7 @@ func (s *Settings) ProxyOrigin(host string) string {
 	return ""
 }
 
-// OwnOrigin returns the server's own origin for a browser that has reached one of the two origins at a host.
+// OwnOrigin returns the server's own origin. The argument is the host at which the browser has reached one of the two origins.
 func (s *Settings) OwnOrigin(host string) string {
 	if name := hostOf(host); s.Proxy.Name == "" && name != "" {
 		return Address(name, s.Port)

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// maxReturnPage bounds the length of a page's address.
+// maxReturnPage limits the length of a page's address.
 const maxReturnPage = 1024
 
 // ReturnPage returns an error if a page may not receive tokens because of its address. hosts and ports are the addresses of the server and of the

@@ -1,5 +1,5 @@
-// Package settings reads the settings that pai-server gets from its chart. In: the file that the chart makes from the section rest-server. Out:
-// settings that are complete and valid. The settings contain no secrets.
+// Package settings reads the settings that pai-server gets from its chart. In: the file that the chart creates from the section rest-server. Out:
+// complete and valid settings. The settings contain no secrets.
 package settings
 
 import (
@@ -22,7 +22,7 @@ type Settings struct {
 	Names        []string `json:"names"`
 	Addresses    []string `json:"addresses"`
 	ServiceNames []string `json:"serviceNames"`
-	// Port is the server's port that people use.
+	// Port is the server's public port.
 	Port int `json:"port"`
 	// TrustedProxies lists the networks whose X-Forwarded-For headers are trusted.
 	TrustedProxies []netip.Prefix `json:"trustedProxies"`
@@ -36,26 +36,26 @@ type Settings struct {
 	Door map[string]Service `json:"door"`
 	// Proxy is the origin of the proxied pages.
 	Proxy Proxy `json:"proxy"`
-	// Alerts is the Alertmanager from which the API reads alerts, whether or not its pages are proxied.
+	// Alerts is the Alertmanager from which the API reads alerts, even if its pages aren't proxied.
 	Alerts AlertManager `json:"alerts"`
 }
 
-// AlertManager specifies how the server reaches Alertmanager.
+// AlertManager configures the connection to Alertmanager.
 type AlertManager struct {
-	// URL is Alertmanager's address inside the cluster; "" if the cluster has no Alertmanager.
+	// URL is Alertmanager's address inside the cluster. It is "" if the cluster has no Alertmanager.
 	URL string `json:"url"`
 	// Password makes the server send the password of the platform's own services to Alertmanager.
 	Password bool `json:"password"`
 }
 
-// Tokens specifies the lifetimes of tokens and keys.
+// Tokens configures the lifetimes of tokens and keys.
 type Tokens struct {
 	BrowserHours int `json:"browserHours"`
 	RefreshDays  int `json:"refreshDays"`
 	RotateDays   int `json:"rotateDays"`
 }
 
-// Limits specifies how much one client may request.
+// Limits configures the maximum number of requests of one client.
 type Limits struct {
 	PerMinute      int `json:"perMinute"`      // requests from an address without a token
 	PerTokenMinute int `json:"perTokenMinute"` // requests with one token
@@ -66,7 +66,7 @@ type Limits struct {
 	Streams        int `json:"streams"`        // open streams at a time
 }
 
-// Default returns the settings that result from an empty section.
+// Default returns the settings for an empty section.
 func Default() *Settings {
 	s := &Settings{
 		Port:   443,
@@ -79,7 +79,7 @@ func Default() *Settings {
 	return s
 }
 
-// Read reads the settings from a file. Settings that the file doesn't contain keep their defaults. Read returns an error for unknown fields.
+// Read reads the settings from a file. Missing settings have their defaults. Read returns an error for unknown fields.
 func Read(file string) (*Settings, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -133,8 +133,8 @@ func (s *Settings) Hosts() []string {
 	return out
 }
 
-// URL returns the address that people use for the server: its first name, or else the address of its first machine. It returns "" if the server has
-// neither.
+// URL returns the server's address for people. It contains the first name, or the address of the first machine if no name is configured. It returns
+// "" without names and addresses.
 func (s *Settings) URL() string {
 	for _, some := range [][]string{s.Names, s.Addresses} {
 		if len(some) > 0 {

@@ -9,39 +9,38 @@ import (
 	"time"
 )
 
-// SignIn configures the ways to sign in.
+// SignIn configures the methods to sign in.
 type SignIn struct {
 	Password struct {
 		Enabled bool `json:"enabled"`
 	} `json:"password"`
-	// OIDC holds the issuers of OpenID Connect, and LDAP holds the directories. The keys are their names.
+	// OIDC holds the OpenID Connect issuers, and LDAP holds the directories. The keys are their names.
 	OIDC    map[string]OIDC `json:"oidc"`
 	LDAP    map[string]LDAP `json:"ldap"`
 	Recheck Recheck         `json:"recheck"`
-	// ReturnPages lists the pages that receive a token in their address, as OpenPAI's portal does. The addresses must be exactly as the pages send
-	// them.
+	// ReturnPages lists the pages that receive a token in their address, as OpenPAI's portal does. Each address must exactly equal the address that
+	// the page sends.
 	ReturnPages []string `json:"returnPages"`
 }
 
-// Policy specifies which people of a provider are admitted, and their groups.
+// Policy configures which people of a provider are admitted, and their groups.
 type Policy struct {
-	// NewPeople specifies what happens when a person signs in for the first time. NewRefuse denies the sign-in. NewAdd adds the person to NewGroups,
-	// which are groups of paictl.
+	// NewPeople configures the first sign-in of a person. NewRefuse denies the sign-in. NewAdd adds the person to NewGroups, which are groups of
+	// paictl.
 	NewPeople string   `json:"newPeople"`
 	NewGroups []string `json:"newGroups"`
 	// AllowedGroups lists the groups of the provider whose members are admitted. If it is empty, all people are admitted.
 	AllowedGroups []string `json:"allowedGroups"`
-	// MovedFrom is the former issuer or directory of the provider. It is set if the people and their subjects have stayed the same.
+	// MovedFrom is the former issuer or directory of the provider. It confirms that the people and their subjects haven't changed.
 	MovedFrom string `json:"movedFrom"`
 }
 
-// These are the values of NewPeople.
 const (
 	NewRefuse = "refuse"
 	NewAdd    = "add"
 )
 
-// OIDC configures an issuer of OpenID Connect.
+// OIDC configures an OpenID Connect issuer.
 type OIDC struct {
 	Policy
 	// Title is the label of the issuer's sign-in button.
@@ -58,7 +57,7 @@ type OIDC struct {
 	} `json:"claims"`
 }
 
-// LDAP configures a directory.
+// LDAP configures an LDAP directory.
 type LDAP struct {
 	Policy
 	URL      string `json:"url"`
@@ -82,7 +81,7 @@ type LDAP struct {
 	} `json:"groups"`
 }
 
-// Recheck specifies how often the server asks providers again about people with sessions.
+// Recheck configures how often the server checks people with sessions again with the providers.
 type Recheck struct {
 	EverySeconds int `json:"everySeconds"`
 	GraceMinutes int `json:"graceMinutes"`
@@ -94,7 +93,7 @@ const enough = 10
 // Every returns the time between two rechecks.
 func (r Recheck) Every() time.Duration { return time.Duration(r.EverySeconds) * time.Second }
 
-// Grace returns the grace period. That is how long a provider's last response stays valid while the provider can't be reached.
+// Grace returns the grace period. A provider's last response stays valid for this time while the provider can't be reached.
 func (r Recheck) Grace() time.Duration { return time.Duration(r.GraceMinutes) * time.Minute }
 
 // Enough returns an error if the grace period is too short for enough rechecks.
@@ -105,10 +104,10 @@ func (r Recheck) Enough() error {
 	return nil
 }
 
-// ClientSecretKey returns the key under which the client secret of an issuer is stored.
+// ClientSecretKey returns the key of the client secret of an issuer.
 func ClientSecretKey(name string) string { return "signIn.oidc." + name + ".clientSecret" }
 
-// BindPasswordKey returns the key under which the password of a directory's account is stored. The account searches the directory.
+// BindPasswordKey returns the key of the password of a directory's search account.
 func BindPasswordKey(name string) string { return "signIn.ldap." + name + ".bindPassword" }
 
 // ReturnPath returns the path to which an issuer redirects browsers.
@@ -123,8 +122,8 @@ func ValidProvider(name string) bool { return providerName.MatchString(name) }
 // attribute matches the name of an LDAP attribute, or the name with a matching rule.
 var attribute = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.;:-]*$`)
 
-// check returns the mistakes in the sign-in settings. reachable reports whether the server has an address for people, because issuers redirect
-// browsers to that address.
+// check returns the errors in the sign-in settings. reachable reports whether the server has an address for people, because issuers redirect browsers
+// to that address.
 func (s *SignIn) check(reachable bool) (wrong []error) {
 	fail := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
 	for _, name := range slices.Sorted(maps.Keys(s.OIDC)) {

@@ -20,31 +20,31 @@ import (
 )
 
 const (
-	// acmeTime bounds a request to the CA.
+	// acmeTime limits a request to the CA.
 	acmeTime = 30 * time.Second
-	// acmeEvery is the time between two checks of the certificates. After a failure, the next check is after acmeAgain, which doubles each time,
+	// acmeEvery is the time between two checks of the certificates. After a failure, the next check is after acmeAgain. That delay doubles each time,
 	// because CAs limit the number of failures.
 	acmeEvery = time.Hour
 	acmeAgain = time.Minute
-	// acmeLook is how often a replica checks whether another replica has received a certificate.
+	// acmeLook is the interval at which a replica checks whether another replica has received a certificate.
 	acmeLook = 2 * time.Second
 )
 
-// ACMEOptions describes the CA, and lists the names that get certificates.
+// ACMEOptions configures the CA, and the names in certificates.
 type ACMEOptions struct {
-	// Directory is the address of the CA; "" means Let's Encrypt.
+	// Directory is the address of the CA. "" means Let's Encrypt.
 	Directory string
 	// Email is the address to which the CA may send messages.
 	Email string
-	// Roots verifies the certificate of the CA's server; nil means the roots of the system.
+	// Roots verifies the certificate of the CA's server. Nil means the roots of the system.
 	Roots *x509.CertPool
-	// Names lists the names that get a certificate each.
+	// Names lists the names for certificates. Each name gets a separate certificate.
 	Names []string
 	Log   *slog.Logger
 }
 
-// ACME provides certificates of a public CA. It stores them in a Secret that all replicas share. It also stores the data for the CA's challenges
-// there, so that each replica can respond to the challenges.
+// ACME provides certificates of a public CA. It stores them in a Secret that all replicas share. The Secret also contains the data for the CA's
+// challenges, so that each replica can respond to the challenges.
 type ACME struct {
 	o       ACMEOptions
 	manager *autocert.Manager
@@ -60,7 +60,7 @@ type ACME struct {
 // would begin to trust that certificate.
 var errNoCertificate = errors.New("the authority has not signed a certificate for this name yet")
 
-// NewACME returns an ACME. It doesn't send requests until Tend runs.
+// NewACME returns an ACME. It sends no requests.
 func NewACME(client kubernetes.Interface, o ACMEOptions) *ACME {
 	names := make([]string, len(o.Names))
 	for i, name := range o.Names {
@@ -77,7 +77,7 @@ func NewACME(client kubernetes.Interface, o ACMEOptions) *ACME {
 }
 
 // Beside returns a source that uses the public CA's certificates for their names. For addresses and names inside the cluster, it uses the
-// certificates of another source. The listener calls Beside once, when it begins to listen.
+// certificates of another source. The listener calls Beside once, before it accepts connections.
 func (a *ACME) Beside(other Source) Source {
 	close(a.opened)
 	return &beside{a, other}
@@ -117,13 +117,12 @@ func (a *ACME) Answers(h http.Handler) http.Handler {
 	})
 }
 
-// greeting returns a ClientHello that replaces the ClientHello of a client. With it, all replicas choose the same kind of certificate, for any
-// client.
+// greeting returns a ClientHello that replaces the ClientHello of a client. All replicas then choose the same kind of certificate for all clients.
 func greeting(name string) *tls.ClientHelloInfo {
 	return &tls.ClientHelloInfo{ServerName: name, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}, SignatureSchemes: []tls.SignatureScheme{tls.ECDSAWithP256AndSHA256}, SupportedCurves: []tls.CurveID{tls.CurveP256}}
 }
 
-// known reports whether a name has a certificate, which may be a certificate that another replica has received.
+// known reports whether a certificate for a name exists. Another replica may have received this certificate.
 func (a *ACME) known(name string) bool {
 	a.mu.Lock()
 	look := !a.have[name] && time.Since(a.looked[name]) > acmeLook
@@ -187,7 +186,7 @@ func (a *ACME) Tend(ctx context.Context) {
 	}
 }
 
-// Roots parses CA certificates in PEM. It returns nil if the text is empty.
+// Roots parses PEM certificates of CAs. It returns nil if the text is empty.
 func Roots(text string) (*x509.CertPool, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil

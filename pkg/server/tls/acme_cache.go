@@ -21,15 +21,14 @@ import (
 const ACMESecret = "web-acme"
 
 const (
-	// readEvery is the minimum time between two reads of the Secret. It exists because any client can send requests like the CA's, as often as it
-	// likes.
+	// readEvery is the minimum time between two reads of the Secret, because any client can send the same requests as the CA without a limit.
 	readEvery = 250 * time.Millisecond
-	// readTime bounds the time for a read. While a request waits for a read, autocert can't begin with another name.
+	// readTime limits the time for a read. While a request waits for a read, autocert can't begin with another name.
 	readTime = 2 * time.Second
 )
 
-// secretCache is an autocert.Cache that stores its data in one Secret. Each change is a patch of one key, so that replicas don't undo each other's
-// changes.
+// secretCache is an autocert.Cache that stores its data in one Secret. Each change is a patch of one key, so that replicas don't overwrite each
+// other's changes.
 type secretCache struct {
 	client kubernetes.Interface
 
@@ -40,7 +39,7 @@ type secretCache struct {
 	began   time.Time
 }
 
-// reading is one read of the whole Secret. It is shared by all requests that arrived before it began. Results aren't cached, because a CA sends its
+// reading is one read of the whole Secret. All requests that arrived before its start share the result. Results aren't cached, because a CA sends its
 // request as soon as another replica has written the response to a challenge.
 type reading struct {
 	done chan struct{}
@@ -48,7 +47,7 @@ type reading struct {
 	err  error
 }
 
-// keyOf returns the key in the Secret for a name. It replaces the plus sign, which keys can't contain, with three dots, which names never contain.
+// keyOf returns the key in the Secret for a name. It replaces the plus sign, which is invalid in keys, with three dots, which are invalid in names.
 func keyOf(name string) string { return strings.ReplaceAll(name, "+", "...") }
 
 // Get implements autocert.Cache.

@@ -34,7 +34,7 @@ func (g *gate) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// answers returns a function that sends a replica a request on the port without TLS, as a CA or a stranger does. The function returns the response.
+// answers returns a function that sends a replica a request on the port without TLS, like a CA or an attacker, and returns the response.
 func answers(t *testing.T, g *gate) (kubernetes.Interface, func(token string) (status int, body string)) {
 	t.Helper()
 	client := cluster(t)
@@ -67,7 +67,7 @@ func TestStrangersMakeFewRequestsOfTheAPI(t *testing.T) {
 	assert.Less(t, g.reads.Load(), int32(strangers/2))
 }
 
-// A stranger who sends requests all the time must not keep a CA from data that another replica has just written for the CA.
+// An attacker who sends requests all the time must not delay new data from another replica for the CA.
 func TestAnAuthorityIsToldWhatIsThereWhenItAsks(t *testing.T) {
 	began, release := make(chan struct{}), make(chan struct{})
 	g := &gate{held: func(read int32) {

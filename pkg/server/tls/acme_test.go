@@ -30,7 +30,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// pebble is a real ACME server. To verify any name, it connects to two ports of this machine.
+// pebble is a real ACME server. It connects to two ports of this machine to verify names.
 type pebble struct {
 	directory string
 	roots     *x509.CertPool // the roots of the authority's API

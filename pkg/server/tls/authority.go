@@ -1,6 +1,6 @@
 // Package tls provides the certificate of the server. The certificate comes from the platform's own CA, from a public CA by ACME, or from files that
-// others maintain. In: the Secret with the platform's CA, which is created once; names, and the address of a public CA; or a folder with a
-// certificate. Out: the certificates that crypto/tls requests for each connection.
+// another program maintains. In: the Secret with the platform's CA, which is created once; names, and the address of a public CA; or a folder with a
+// certificate. Out: the certificate for each connection of crypto/tls.
 package tls
 
 import (
@@ -38,7 +38,7 @@ const (
 	// authorityLife is the lifetime of the CA's certificate. Users configure clients by hand to trust the certificate, so it must not change during
 	// the lifetime of a cluster.
 	authorityLife = 20 * 365 * 24 * time.Hour
-	// backdate is how far the clock of a client may be behind.
+	// backdate is the maximum delay of a client's clock.
 	backdate = time.Hour
 )
 
@@ -48,8 +48,8 @@ type Authority struct {
 	key         crypto.Signer
 }
 
-// Ensure reads the CA, and creates the CA if it doesn't exist. If several servers call Ensure at the same time, one of them creates the CA, and all
-// use it.
+// Ensure reads the CA, and creates the CA if it doesn't exist. If several servers call Ensure at the same time, one server creates the CA, and all
+// servers use it.
 func Ensure(ctx context.Context, client kubernetes.Interface, now time.Time) (*Authority, error) {
 	store := client.CoreV1().Secrets(Namespace)
 	held, err := store.Get(ctx, Secret, metav1.GetOptions{})
@@ -142,7 +142,7 @@ func readSecret(s *corev1.Secret) (*Authority, error) {
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		// The error of the parser isn't returned, because it may contain parts of a private key.
+		// The parser's error may contain parts of a private key, so it isn't returned.
 		return nil, hint.Errorf(remedySecret, "Secret %s/%s: %s can't be read as a key", s.Namespace, s.Name, corev1.TLSPrivateKeyKey)
 	}
 	key, ok := parsed.(crypto.Signer)
@@ -167,7 +167,7 @@ func serial() (*big.Int, error) {
 	return new(big.Int).SetBytes(raw), nil
 }
 
-// Fingerprint returns the SHA-256 of a certificate in the form that people compare: pairs of hex digits, separated by colons.
+// Fingerprint returns the SHA-256 of a certificate in the form that people compare: pairs of hexadecimal digits, separated by colons.
 func Fingerprint(c *x509.Certificate) string {
 	sum := sha256.Sum256(c.Raw)
 	pairs := make([]string, 0, len(sum))

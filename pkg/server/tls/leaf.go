@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// leafLife is the lifetime of a server's certificate. renewBefore is how long before its end the certificate is replaced.
+	// leafLife is the lifetime of a server's certificate. renewBefore is how long before its expiry the certificate is replaced.
 	leafLife    = 30 * 24 * time.Hour
 	renewBefore = 10 * 24 * time.Hour
 	// lookEvery is the time between two checks whether the files have changed.
@@ -31,7 +31,7 @@ type Source interface {
 	GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
 }
 
-// Own provides certificates that the platform's CA signs, and replaces them before they expire. It keeps the keys only in memory, so each server has
+// Own provides certificates that the platform's CA signs, and replaces them before they expire. It stores the keys only in memory, so each server has
 // different keys.
 type Own struct {
 	authority *Authority
@@ -98,7 +98,7 @@ func (a *Authority) sign(hosts []string, now time.Time) (*tls.Certificate, error
 	return &tls.Certificate{Certificate: [][]byte{der, a.Certificate.Raw}, PrivateKey: key, Leaf: leaf}, nil
 }
 
-// Files provides a certificate that others maintain, from the files tls.crt and tls.key in a folder. The files may be replaced at any time.
+// Files provides a certificate from the files tls.crt and tls.key in a folder. Another program may replace the files at any time.
 type Files struct {
 	folder string
 	now    func() time.Time
@@ -137,7 +137,6 @@ func (f *Files) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return f.have, nil
 }
 
-// look reads the files again if they have changed.
 func (f *Files) look() error {
 	stamp, err := f.changed()
 	if err != nil || stamp.Equal(f.stamp) {
@@ -183,7 +182,7 @@ func Config(s Source) *tls.Config {
 	return c
 }
 
-// Listen returns a listener for TLS connections, which are limited by b.
+// Listen returns a listener for TLS connections with the limits b.
 func Listen(ctx context.Context, address string, s Source, b httpserver.Options) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {

@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
-// cluster returns the client of a real API server. The API server has the namespace for people, but no CA.
+// cluster returns the client of a real API server with the namespace for people, but without a CA.
 func cluster(t *testing.T) kubernetes.Interface {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(kubetest.Start(t).Config)
@@ -85,7 +85,7 @@ func serve(t *testing.T, s certificate.Source) string {
 	return l.Addr().String()
 }
 
-// shown connects to a server under a name, as a client that trusts certain CAs. It returns the server's certificates.
+// shown connects to a server under a name as a client that trusts certain CAs. It returns the server's certificates.
 func shown(t *testing.T, address, name string, trusted ...*x509.Certificate) ([]*x509.Certificate, error) {
 	t.Helper()
 	pool := x509.NewCertPool()

@@ -13,11 +13,11 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// keyACLs is the key of the grants in a group's extension, as OpenPAI stores them. This server stores the grants in fields of the Group, and doesn't
-// change other keys below keyACLs.
+// keyACLs is the key for the grants in OpenPAI's extension of a group. This server stores the grants in fields of the Group, and doesn't change other
+// keys below keyACLs.
 const keyACLs = "acls"
 
-// These are the keys below acls that contain grants.
+// Keys below acls that contain grants.
 const (
 	keyAdmin    = "admin"
 	keyVCs      = "virtualClusters"
@@ -26,7 +26,7 @@ const (
 
 type object = map[string]json.RawMessage
 
-// objectOf parses a JSON object. It returns an empty object if the text isn't a JSON object.
+// objectOf parses a JSON object. It returns an empty object for any other text.
 func objectOf(text json.RawMessage) object {
 	out := object{}
 	if len(text) > 0 && json.Unmarshal(text, &out) != nil || out == nil {
@@ -57,8 +57,7 @@ func extensionOf(g *v1.GroupSpec) (object, error) {
 	return out, err
 }
 
-// setExtension sets the grants and the extension of a group. If a virtual cluster was already granted, the other fields of the grant stay as they
-// are.
+// setExtension sets the grants and the extension of a group. If a virtual cluster was already granted, the other fields of the grant don't change.
 func setExtension(g *v1.GroupSpec, extension object) error {
 	out := maps.Clone(extension)
 	acls, err := grants(out[keyACLs])
@@ -96,10 +95,10 @@ func setExtension(g *v1.GroupSpec, extension object) error {
 	return nil
 }
 
-// maxGroupExtension bounds the extension that clients may store with a group, in bytes.
+// maxGroupExtension limits the extension that clients may store with a group, in bytes.
 const maxGroupExtension = 64 << 10
 
-// granted holds the keys of a group's acls that this server knows, and all other keys in rest.
+// granted holds the known keys of a group's acls. rest holds all other keys.
 type granted struct {
 	admin         bool
 	vcs, storages []string
@@ -135,8 +134,8 @@ func once(names []string) []string {
 	return out
 }
 
-// merge sets keys of an extension. A null value removes its key. merge sets the keys below acls one by one, so that a client that sends only
-// storages doesn't remove the virtual clusters.
+// merge sets keys of an extension. A null value removes its key. It sets the keys below acls one by one, so that a client that sends only storages
+// doesn't remove the virtual clusters.
 func merge(into, change object) {
 	for key, value := range change {
 		var below object
@@ -155,7 +154,6 @@ func merge(into, change object) {
 
 func none(value json.RawMessage) bool { return len(value) == 0 || string(value) == "null" }
 
-// put sets the value at a path of keys.
 func put(into object, path []string, value json.RawMessage) {
 	key := path[0]
 	if len(path) > 1 {
@@ -166,8 +164,7 @@ func put(into object, path []string, value json.RawMessage) {
 	merge(into, object{key: value})
 }
 
-// externalName returns the name of the provider's group whose members are in the group, or "" if there is no such group. If there are several, it
-// returns the first.
+// externalName returns the name of the first provider's group whose members are in the group, or "".
 func externalName(g *v1.GroupSpec) string {
 	if len(g.External) == 0 {
 		return ""
@@ -175,7 +172,7 @@ func externalName(g *v1.GroupSpec) string {
 	return g.External[0].Name
 }
 
-// setExternalName sets the provider's group to PROVIDER/NAME. It also accepts the name that externalName returns, and changes nothing then.
+// setExternalName sets the provider's group to PROVIDER/NAME. For the name that externalName returns, it changes nothing.
 func setExternalName(g *v1.GroupSpec, text string) error {
 	provider, name, whole := strings.Cut(text, "/")
 	switch {

@@ -17,7 +17,7 @@ func alertRoutes() []server.Route {
 	}
 }
 
-// alert is an alert in the form of Alertmanager's earlier API.
+// alert is an alert in the format of Alertmanager's earlier API.
 type alert struct {
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
@@ -38,7 +38,7 @@ type alertStatus struct {
 // labelUsername is the label with the name of the job's owner, for OpenPAI's clients.
 const labelUsername = "username"
 
-// newAlert converts an alert. It always sets the label and the annotation that the portal reads without a check. If the alert is about a job, its
+// newAlert converts an alert. It always sets the label and the annotation that the portal reads without a check. If the alert is about a job, the
 // label job_name is USER~NAME, because OpenPAI's clients identify jobs in this form.
 func newAlert(a *app.Alert) alert {
 	out := alert{Labels: map[string]string{"severity": ""}, Annotations: map[string]string{"summary": ""}, Starts: a.StartsAt, Ends: a.EndsAt, Generator: a.Generator,

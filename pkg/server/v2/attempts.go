@@ -18,7 +18,7 @@ func attemptRoutes() []server.Route {
 	}
 }
 
-// jobAttempt is an attempt of a job in the form that the portal of OpenPAI 1.0 reads.
+// jobAttempt is an attempt of a job in the format that the portal of OpenPAI 1.0 reads.
 type jobAttempt struct {
 	JobName     string           `json:"jobName"`
 	Framework   string           `json:"frameworkName"`

@@ -112,8 +112,8 @@ func read(c *server.Call) (*app.Job, *job.Detail, error) {
 	return j, d, err
 }
 
-// number parses a number in a path. It returns an error for negative numbers, and for numbers beyond 32 bits, because no attempt or task has such a
-// number.
+// number parses a number in a path. It returns an error for negative numbers and for numbers beyond 32 bits, because they can't be an attempt or a
+// task.
 func number(name, text string) (int32, error) {
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < 0 {

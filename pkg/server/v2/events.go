@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// event is an event of Kubernetes. Its times are strings, unlike the other times of this API.
+// event is a Kubernetes event. Its times are strings, unlike the other times of this API.
 type event struct {
 	UID       string    `json:"uid"`
 	Framework string    `json:"frameworkName"`
@@ -69,7 +69,7 @@ func events(c *server.Call) error {
 	return c.JSON(eventList{n, out})
 }
 
-// eventList holds a part of a job's events, and the total number of its events.
+// eventList holds a page of a job's events, and the total number of events.
 type eventList struct {
 	Total int     `json:"totalCount"`
 	Data  []event `json:"data"`

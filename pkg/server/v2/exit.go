@@ -13,8 +13,7 @@ import (
 // meaning is a function that returns the rule about an exit code.
 type meaning func(code int32) *rules.Rule
 
-// exits returns a meaning for a request. The meaning reads the rules when it is first called, because the administrator may change the rules at any
-// time.
+// exits returns a meaning for a request. The meaning reads the rules at its first call, because the administrator may change the rules at any time.
 func exits(c *server.Call, j *app.Job) meaning {
 	set := (*rules.Set)(nil)
 	return func(code int32) *rules.Rule {
@@ -29,8 +28,8 @@ func exits(c *server.Call, j *app.Job) meaning {
 	}
 }
 
-// exitMessages describes an exit in addition to its code. The texts come from the runtime's report of the task that caused the exit, or otherwise
-// from the controller's message.
+// exitMessages describes an exit in addition to its code. The texts come from the runtime's report of the task that caused the exit. Without a
+// report, they come from the controller's message.
 type exitMessages struct {
 	Container *string      `json:"container"`
 	Runtime   *runtimeExit `json:"runtime"`
@@ -55,7 +54,7 @@ type exitLogs struct {
 	Platform string `json:"platform,omitempty"`
 }
 
-// end sets the fields that only a finished attempt has.
+// end sets the fields of a finished attempt.
 func (s *jobStatus) end(d *job.Detail, e *fv1.FrameworkAttemptCompletionStatus, tasks []job.Task, meaning meaning) {
 	kind := string(e.Type.Name)
 	s.ExitCode, s.ExitSpec, s.Diagnostics, s.ExitType, s.Done = &e.Code, meaning(e.Code), &e.Diagnostics, &kind, 1

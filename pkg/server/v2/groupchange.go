@@ -11,7 +11,6 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// groupData is a group in a client's request.
 type groupData struct {
 	Name        string                     `json:"groupname"`
 	Description *string                    `json:"description"`
@@ -19,7 +18,7 @@ type groupData struct {
 	Extension   map[string]json.RawMessage `json:"extension"`
 }
 
-// apply makes the changes that a client requests to a group. With patch, keys of the extension that the request doesn't contain stay as they are.
+// apply applies a client's changes to a group. If patch is true, missing keys of the extension don't change.
 func (g *groupData) apply(spec *v1.GroupSpec, patch bool) error {
 	if g.Description != nil {
 		spec.Description = *g.Description
@@ -59,7 +58,7 @@ func postGroup(ctx context.Context, d *app.Actions, in *postGroupIn) (*message, 
 	return &message{Message: "group is created successfully"}, err
 }
 
-// putGroupIn is the body of a request to change a group. The group is in "data", or in the body itself if the JavaScript SDK sends it.
+// putGroupIn is the body of a request to change a group. The group is in "data". The JavaScript SDK sends the group as the body itself.
 type putGroupIn struct {
 	Body struct {
 		Patch bool       `json:"patch"`

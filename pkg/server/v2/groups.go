@@ -27,7 +27,7 @@ func groupRoutes() []server.Route {
 	}
 }
 
-// group is a group in the form of OpenPAI.
+// group is a group in OpenPAI's format.
 type group struct {
 	Name        string                     `json:"groupname"`
 	Description string                     `json:"description"`
@@ -75,7 +75,7 @@ func getGroup(_ context.Context, d *app.Actions, in *groupIn) (*group, error) {
 	return &out, err
 }
 
-// member is a member of a group, in the form that OpenPAI's alert handler reads.
+// member is a member of a group, in the format that OpenPAI's alert handler reads.
 type member struct {
 	Username string `json:"username"`
 	Admin    bool   `json:"clusterAdmin"`

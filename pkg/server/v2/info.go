@@ -21,7 +21,7 @@ type authnInfo struct {
 	Type   string `json:"authn_type"`
 	URI    string `json:"loginURI"`
 	Method string `json:"loginURIMethod"`
-	// Methods lists all methods for signing in.
+	// Methods lists all methods to sign in.
 	Methods []string `json:"methods"`
 }
 
@@ -39,8 +39,8 @@ func infoRoutes(version string) []server.Route {
 	}
 }
 
-// authnOf returns how users sign in. Type, URI and Method describe one method, because some clients support only one. This is the sign-in with a
-// password, if the cluster allows it.
+// authnOf returns the methods to sign in. Type, URI and Method describe only one method, because some clients support only one. This method is the
+// sign-in with a password, if allowed.
 func authnOf(d *app.Actions) *authnInfo {
 	w := d.SignInMethods()
 	a := &authnInfo{Type: "basic", URI: old + "/authn/basic/login", Method: "post", Methods: []string{}}

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// These are the paths of a job. {job} is USER~NAME.
+// The paths of a job. {job} is USER~NAME.
 const (
 	one    = prefix + "/jobs/{job}"
 	oneOld = old + "/jobs/{job}"
@@ -73,11 +73,11 @@ type listIn struct {
 const (
 	defaultRows = 5000
 	maxRows     = 50000
-	// leastRows is the number of rows that are counted for a short list. Even for a short list, the server sorts all live jobs.
+	// leastRows is the minimum number of counted rows for a list. The server sorts all live jobs even for a short list.
 	leastRows = 1000
 )
 
-// orders maps the fields by which clients can order lists. Other fields are ignored, because some clients send other fields.
+// orders maps the fields by which clients can order lists. Other fields are ignored, because some clients send unsupported fields.
 var orders = map[string]string{
 	"jobName": fapi.OrderName, "submissionTime": fapi.OrderSubmitted, "username": fapi.OrderUser, "vc": fapi.OrderVC, "retries": fapi.OrderRetries,
 	"totalTaskNumber": fapi.OrderTasks, "totalGpuNumber": fapi.OrderGPUs, "state": fapi.OrderState, "completionTime": fapi.OrderCompleted, "jobPriority": fapi.OrderPriority,

@@ -32,7 +32,7 @@ type kubeIn struct {
 	Continue      string `query:"continue"`
 }
 
-// kubeList is the type of a list that the documentation of Kubernetes, not the OpenAPI document, describes.
+// kubeList is the type of a Kubernetes list, which the OpenAPI document doesn't describe.
 var kubeList = reflect.TypeFor[map[string]any]()
 
 func kubeQuery(c *server.Call) (app.KubeQuery, error) {
@@ -43,8 +43,8 @@ func kubeQuery(c *server.Call) (app.KubeQuery, error) {
 
 const mediaJSON = "application/json"
 
-// kubeAnswer responds with a list of Kubernetes that is read in parts. A single part is sent as an ordinary response. Several parts are joined into
-// one list, because clients that don't request parts expect the whole list.
+// kubeAnswer responds with a Kubernetes list that is read page by page. A single page is sent as an ordinary response. Several pages are joined into
+// one list, because clients that don't request pages expect the whole list.
 type kubeAnswer struct {
 	call *server.Call
 	flow *server.Flow // nil until there is more than one part
@@ -72,7 +72,7 @@ func kubePods(c *server.Call) error {
 	}))
 }
 
-// add adds a part to the response. items holds the objects of the part. alone means that the client requested only this part.
+// add adds a page to the response. items holds the objects of the page. alone means that the client requested only this page.
 func add[Item any](a *kubeAnswer, list kubePart, items []Item, alone bool) error {
 	if a.flow == nil && (alone || list.GetContinue() == "") {
 		return a.call.JSON(list)
@@ -98,13 +98,13 @@ func add[Item any](a *kubeAnswer, list kubePart, items []Item, alone bool) error
 	return nil
 }
 
-// kubePart is a part of a list, with the fields that are written before the objects.
+// kubePart is a page of a list, with the fields that are written before the objects.
 type kubePart interface {
 	metav1.ListInterface
 	GetObjectKind() schema.ObjectKind
 }
 
-// end completes the response. If the other parts can't be read and the response has begun, it aborts the response.
+// end completes the response. If the other pages can't be read and the response has begun, it aborts the response.
 func (a *kubeAnswer) end(err error) error {
 	switch {
 	case a.flow == nil, err != nil && !a.flow.Begun():

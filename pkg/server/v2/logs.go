@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/app"
 )
 
-// These are the paths of an attempt of a task, and of its logs. The attempt is identified by role and index, or by the UID of its pod.
+// The paths of an attempt of a task, and of its logs. Role and index, or the UID of its pod, identify the attempt.
 const (
 	oneTask   = one + "/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts"
 	logsTask  = oneTask + "/{taskAttempt}/logs"
@@ -40,7 +40,7 @@ type logsIn struct {
 	Follow  bool `query:"follow"`
 }
 
-// taskLogs returns the logs of the attempt of a task that the request's path identifies.
+// taskLogs returns the logs of the task attempt in the request's path.
 func taskLogs(c *server.Call) (j *app.Job, all map[string]app.Log, in logsIn, err error) {
 	if err := c.Decode(&in); err != nil {
 		return nil, nil, in, err
@@ -68,7 +68,7 @@ func taskLogs(c *server.Call) (j *app.Job, all map[string]app.Log, in logsIn, er
 	return j, all, in, err
 }
 
-// taskOf returns the attempt of a task that the request's path identifies, or nil if the attempt doesn't exist.
+// taskOf returns the task attempt in the request's path, or nil if the attempt doesn't exist.
 func taskOf(c *server.Call, d *job.Detail, attempt int32) (*job.Task, error) {
 	if uid := c.Request.PathValue("pod"); uid != "" {
 		return d.TaskOfPod(attempt, uid), nil

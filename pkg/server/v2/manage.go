@@ -37,7 +37,7 @@ func manageRoutes() []server.Route {
 	}
 }
 
-// jsonRoute returns a function that makes a route like server.JSON, with a fixed handler and the additional options in own.
+// jsonRoute returns a function that creates a route like server.JSON, with a fixed handler and the additional options in own.
 func jsonRoute[In, Out any](h func(context.Context, *app.Actions, *In) (*Out, error), own ...server.Option) func(method, path, rule, summary string, o ...server.Option) server.Route {
 	return func(method, path, rule, summary string, o ...server.Option) server.Route {
 		return server.JSON(method, path, rule, summary, h, slices.Concat(o, own)...)
@@ -93,12 +93,11 @@ func deleteUser(ctx context.Context, d *app.Actions, in *userIn) (*message, erro
 	return &message{Message: "user is removed successfully"}, d.RemoveUser(ctx, in.User)
 }
 
-// change makes changes to a person.
 func change(ctx context.Context, d *app.Actions, name string, c app.UserChange) (*message, error) {
 	return &message{Message: "Update user " + name + " successfully"}, d.ChangeUser(ctx, name, c)
 }
 
-// changeSpec makes changes to the spec of a User, and changes nothing else.
+// changeSpec changes only the spec of a User.
 func changeSpec(ctx context.Context, d *app.Actions, name string, do func(*v1.UserSpec)) (*message, error) {
 	return change(ctx, d, name, app.UserChange{Spec: func(s *v1.UserSpec) error {
 		do(s)
@@ -153,7 +152,7 @@ func putExtension(ctx context.Context, d *app.Actions, in *putExtensionIn) (*mes
 	return change(ctx, d, in.User, c)
 }
 
-// keySSHKeys is the key for public keys in a person's extension. The keys are stored in the User.
+// keySSHKeys is the key for public keys in a person's extension. The User contains the keys.
 const keySSHKeys = "sshKeys"
 
 // extend adds an extension to the changes of a person. It moves public keys from the extension to the User, because they aren't secret.

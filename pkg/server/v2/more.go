@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// removeTime bounds how long a request waits until the deleted job is gone.
+// removeTime limits how long a request waits until the job is deleted.
 const removeTime = 10 * time.Second
 
 type removeIn struct {
@@ -56,7 +56,7 @@ func remove(c *server.Call) error {
 	return c.JSON(message{Status: http.StatusOK, Message: fmt.Sprintf("Delete job %s~%s successfully.", j.User(), j.Name())})
 }
 
-// submitOld responds to very old clients, which send job files of version 1, with an error.
+// submitOld responds with an error to very old clients, which send job files of version 1.
 func submitOld(*server.Call) error {
 	return &wire.Error{Status: http.StatusGone, Code: "GoneError", Message: "Job files of version 1 are no longer taken.", Remedy: "write one of version 2 (docs/job-protocol.md), and send it to " + prefix + "/jobs"}
 }
@@ -92,7 +92,7 @@ func why(ctx context.Context, d *app.Actions, in *oneIn) (*job.Why, error) {
 	return j.Why(ctx)
 }
 
-// sshInfo describes the addresses at which tasks accept SSH connections. KeyPair is always null, because the cluster creates no keys: people use
+// sshInfo describes the addresses at which tasks accept SSH connections. KeyPair is always null, because the cluster creates no keys. People use
 // their own keys, or the keys of the job file.
 type sshInfo struct {
 	Containers []sshContainer `json:"containers"`

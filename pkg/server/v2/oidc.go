@@ -10,8 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// oidcRoutes returns the routes that sign in browsers for pages that the settings list. Such a page gets the token in its address, as OpenPAI's
-// portal does.
+// oidcRoutes returns the routes that sign in browsers for configured pages. Such a page gets the token in its address, as OpenPAI's portal does.
 func oidcRoutes() []server.Route {
 	return []server.Route{
 		{Method: http.MethodGet, Path: prefix + "/authn/oidc/login", Aliases: []string{old + "/authn/oidc/login"}, Rule: "open", Browser: true, Navigation: true, Summary: "Shows a browser the link to an issuer of OpenID Connect, which returns it to redirect_uri with a token; without redirect_uri, redirects it to the sign-in page", Media: "text/html; charset=utf-8", Errors: []string{wire.CodeNoAPI}, Serve: oidcLogin},
@@ -25,8 +24,8 @@ type oidcLoginIn struct {
 	Provider string `query:"provider"`
 }
 
-// tokenPage asks the user for confirmation before a page gets a token. Without the confirmation, a browser that is signed in at the issuer would
-// complete the sign-in without the user, even from a malicious link.
+// tokenPage asks the user for confirmation before a page gets a token. Otherwise a browser that is signed in at the issuer would complete the sign-in
+// without the user, even from a malicious link.
 var tokenPage = template.Must(template.New("token").Parse(server.SignInHead + `<h1>Sign in</h1><p>The page <b>{{.Page}}</b> asks to be signed in as you. It then has all your permissions here.</p>
 <p>Continue only if you have come from that page.</p><p><a href="{{.To}}">Sign in with {{.Title}}</a></p></body></html>`))
 

@@ -9,17 +9,17 @@ import (
 	"github.com/openpai/paictl/pkg/server"
 )
 
-// These are the prefixes of the two versions.
+// The prefixes of the two versions.
 const (
 	prefix = "/api/v2"
 	old    = "/api/v1"
 )
 
 const (
-	// textBytes bounds the size of a body with a job file. It is larger than the longest job file, so that a file that is slightly too long gets the
-	// finding about its length.
+	// textBytes limits the size of a body with a job file. It exceeds the maximum job file, so that a file that is slightly too long gets the finding
+	// about its length.
 	textBytes = 2 * protocol.MaxBytes
-	// submissions is the number of a person's submissions that are checked at the same time.
+	// submissions is the maximum number of a person's submissions that are checked at the same time.
 	submissions = 2
 )
 

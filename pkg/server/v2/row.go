@@ -33,7 +33,7 @@ type progress struct {
 	ExitCode       *int32       `json:"appExitCode"`
 	VirtualCluster string       `json:"virtualCluster"`
 	Priority       string       `json:"jobPriority,omitempty"`
-	// Phase is the phase of the job as paictl shows it. Position is the job's place in the queue of its virtual cluster.
+	// Phase is the phase of the job as paictl shows it. Position is the job's position in the queue of its virtual cluster.
 	Phase    string `json:"phase"`
 	Position int    `json:"position,omitempty"`
 }
@@ -76,7 +76,7 @@ func milliseconds(t *time.Time) *int64 {
 	return &n
 }
 
-// These are the states that clients know. Clients don't accept other states.
+// States that clients accept. Clients reject other states.
 const (
 	waiting   = "WAITING"
 	running   = "RUNNING"
@@ -96,10 +96,10 @@ var words = map[string][]listing.Phase{
 	stopped:   {listing.Stopped, listing.Deleted},
 }
 
-// phasesOf returns the phases of a state. It returns no phases if the state is unknown.
+// phasesOf returns the phases of a state, or no phases for an unknown state.
 func phasesOf(word string) []listing.Phase { return words[word] }
 
-// word returns the state that a phase belongs to.
+// word returns the state for a phase.
 func word(p listing.Phase) string {
 	for w, phases := range words {
 		for _, one := range phases {

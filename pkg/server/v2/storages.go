@@ -68,7 +68,7 @@ type storageDetail struct {
 	ReadOnly     bool              `json:"readOnly"`
 	MountOptions []string          `json:"mountOptions,omitempty"`
 	Secret       string            `json:"secretName,omitempty"`
-	// Note explains why Data contains no credentials.
+	// Note is the reason why Data contains no credentials.
 	Note string `json:"note,omitempty"`
 }
 

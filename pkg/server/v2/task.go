@@ -22,7 +22,7 @@ type container struct {
 	IP        string            `json:"containerIp"`
 	Node      string            `json:"containerNodeName"`
 	Ports     map[string]string `json:"containerPorts"`
-	// GPUs is always null. Clients read it as a bit mask of the task's GPUs, as it was in early versions of OpenPAI. The mask isn't known here.
+	// GPUs is always null. Clients read it as the bit mask of the task's GPUs in early versions of OpenPAI. This server doesn't have the mask.
 	GPUs        *int        `json:"containerGpus"`
 	Log         string      `json:"containerLog"`
 	ExitCode    *int32      `json:"containerExitCode"`

@@ -23,7 +23,7 @@ type itemData struct {
 	Summary     *string   `json:"summary"`
 	Description *string   `json:"description"`
 	Protocol    *string   `json:"protocol"`
-	// Updated is the time of the version that the client has changed. Without it, the change applies to any version.
+	// Updated is the time of the version that the client has changed. Without this time, the change applies to any version.
 	Updated *time.Time `json:"updatedAt"`
 
 	ID             json.RawMessage `json:"id"`
@@ -37,7 +37,7 @@ type itemData struct {
 	ItemCategories json.RawMessage `json:"ItemCategories"`
 }
 
-// change makes the changes that a client requests to an item. It returns app.ErrChanged if the item has changed since the client read it.
+// change applies a client's changes to an item. It returns app.ErrChanged if the item has changed since the client read it.
 func (in *itemData) change(t *v1.Template) error {
 	if in.Updated != nil && !in.Updated.Truncate(time.Millisecond).Equal(t.Updated().Truncate(time.Millisecond)) {
 		return app.ErrChanged
@@ -45,7 +45,7 @@ func (in *itemData) change(t *v1.Template) error {
 	return in.apply(&t.Spec)
 }
 
-// apply sets the fields of a template that the request contains. Other fields stay as they are.
+// apply sets the template fields that the request contains. Other fields don't change.
 func (in *itemData) apply(s *v1.TemplateSpec) error {
 	for from, to := range map[*string]*string{
 		in.Name: &s.Name, in.Author: &s.Author, in.Type: &s.Type, in.DataType: &s.DataType, in.DataURL: &s.DataURL,
@@ -63,7 +63,7 @@ func (in *itemData) apply(s *v1.TemplateSpec) error {
 	return in.share(s)
 }
 
-// share sets who may see an item. It ignores the list of groups if the item is public or private, because pages send a list even then.
+// share sets who may read an item. It ignores the list of groups if the item is public or private, because pages send a list even then.
 func (in *itemData) share(s *v1.TemplateSpec) error {
 	public, private := in.Public != nil && *in.Public, in.Private != nil && *in.Private
 	switch {

@@ -18,8 +18,8 @@ import (
 const (
 	// market is the prefix of the paths that OpenPAI's marketplace plugin requests.
 	market = "/marketplace/api"
-	// templateBytes bounds the size of a request with an item, which contains a job file of at most 200 KiB and a description of at most 64 KiB. In
-	// JSON, their line ends are escaped.
+	// templateBytes limits the size of a request with an item. An item contains a job file of at most 200 KiB and a description of at most 64 KiB.
+	// JSON escapes their line ends.
 	templateBytes = 1 << 20
 )
 
@@ -54,7 +54,7 @@ func labels(names []string) []label {
 	return out
 }
 
-// item is a template in the form that the marketplace's pages read.
+// item is a template in the format that the marketplace's pages read.
 type item struct {
 	ID             string    `json:"id"`
 	Name           string    `json:"name"`
@@ -102,8 +102,8 @@ func newItem(t *v1.Template) item {
 	}
 }
 
-// built returns when this program was built. The marketplace shows how old a template is, but built-in templates have no time in the cluster. If the
-// build time is unknown, built returns the zero time, which an item omits.
+// built returns the build time of this program. The marketplace shows the age of a template, but built-in templates have no creation time in the
+// cluster. If the build time is unknown, built returns the zero time, which an item omits.
 func built() time.Time {
 	at, err := time.Parse(time.RFC3339, version.Get().Date)
 	if err != nil {
@@ -141,7 +141,7 @@ func all(want, have []string) bool {
 	return !slices.ContainsFunc(want, func(one string) bool { return !slices.Contains(have, one) })
 }
 
-// listItems responds with templates and their job files. It counts the memory of the job files against the limits.
+// listItems responds with templates and their job files. It counts the memory of the job files toward the limits.
 func listItems(c *server.Call, in *itemsIn) error {
 	seen, err := c.Actions.Templates()
 	if err != nil {
@@ -170,7 +170,7 @@ func listCategories(c *server.Call, _ *struct{}) error {
 	return listUsed(c, []string{v1.CategoryOfficial}, func(s *v1.TemplateSpec) []string { return s.Categories })
 }
 
-// listUsed responds with the words of the templates that the caller may see, and the words in always.
+// listUsed responds with the words of the templates that the caller may read, and the words in always.
 func listUsed(c *server.Call, always []string, words func(*v1.TemplateSpec) []string) error {
 	seen, err := c.Actions.Templates()
 	if err != nil {
@@ -211,7 +211,6 @@ func getItem(_ context.Context, d *app.Actions, in *itemIn) (*item, error) {
 	return &out, nil
 }
 
-// made is the response to a request that creates an item.
 type made struct {
 	ID string `json:"id"`
 }

@@ -32,7 +32,6 @@ type loginIn struct {
 	Client string `header:"User-Agent"`
 }
 
-// session is the response to a sign-in.
 type session struct {
 	User  string `json:"user"`
 	Token string `json:"token"`
@@ -64,7 +63,7 @@ func logout(ctx context.Context, d *app.Actions, _ *struct{}) (*message, error) 
 	return &message{Message: "Logout successfully"}, d.Logout(ctx)
 }
 
-// tokenList holds the handles of tokens, which have the form of tokens. The portal reads the user and the expiry from a handle, and sends the handle
+// tokenList holds the handles of tokens, which have the format of tokens. The portal reads the user and the expiry from a handle. It sends the handle
 // to revoke the token.
 type tokenList struct {
 	Tokens []string `json:"tokens"`
@@ -91,7 +90,6 @@ type newTokenIn struct {
 	Client string `header:"User-Agent"`
 }
 
-// application is a new application token.
 type application struct {
 	Token       string `json:"token"`
 	Application bool   `json:"application"`
@@ -116,7 +114,7 @@ func revoke(ctx context.Context, d *app.Actions, in *revokeIn) (*message, error)
 	return &message{Message: "revoke successfully"}, d.Revoke(ctx, in.Token)
 }
 
-// checked holds the claims of a token, and whether its person is now an administrator.
+// checked holds the claims of a token, and whether its person is currently an administrator.
 type checked struct {
 	Username    string `json:"username"`
 	Application bool   `json:"application"`

@@ -58,8 +58,8 @@ func putUser(ctx context.Context, d *app.Actions, in *putUserIn) (*message, erro
 	return change(ctx, d, data.Username, c)
 }
 
-// required returns an error for a change without a user name. Unless patch is set, it also returns an error for a change without one of the fields
-// in there.
+// required returns an error for a change without a user name. Unless patch is true, it also returns an error if a field is missing. there reports, by
+// field, whether the change contains the field.
 func required(patch bool, username string, there map[string]bool) error {
 	if username == "" {
 		return wire.Bad(`"data.username" is required`)

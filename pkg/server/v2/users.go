@@ -22,7 +22,7 @@ func userRoutes() []server.Route {
 	}
 }
 
-// person is a person in the form of OpenPAI. Fields that the caller may not see are empty.
+// person is a person in OpenPAI's format. Fields that the caller may not read are empty.
 type person struct {
 	Username       string                     `json:"username"`
 	Email          string                     `json:"email"`
@@ -52,7 +52,7 @@ func newPerson(p *app.Person, existing func(rules.Grants) rules.Grants) person {
 	return out
 }
 
-// users lists all people. It leaves out their extensions, because each extension would need a separate read.
+// users lists all people. It omits their extensions, because each extension would need a separate read.
 func users(ctx context.Context, d *app.Actions, _ *struct{}) (*[]person, error) {
 	all, err := d.Users()
 	if err != nil {
@@ -76,10 +76,10 @@ func (p *person) mayUse(who *app.Person, all func() []string) {
 	}
 }
 
-// vcTime bounds how long a request waits for the scheduler if it doesn't need the scheduler's response.
+// vcTime limits how long a request waits for an optional response of the scheduler.
 const vcTime = 3 * time.Second
 
-// allVCs returns a function that returns the names of all virtual clusters that the caller may use. The function reads them at most once, and
+// allVCs returns a function that returns the names of all virtual clusters that the caller may use. The function reads the names at most once. It
 // returns nil if the scheduler doesn't respond.
 func allVCs(ctx context.Context, d *app.Actions) func() []string {
 	return sync.OnceValue(func() []string {

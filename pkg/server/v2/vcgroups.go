@@ -9,12 +9,12 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// isVC reports whether a group represents the virtual cluster with the same name. OpenPAI has such a group for each virtual cluster.
+// isVC reports whether a group represents the virtual cluster with the same name. OpenPAI creates such a group for each virtual cluster.
 func isVC(g *v1.GroupSpec) bool {
 	return len(g.VirtualClusters) == 1 && g.VirtualClusters[0].Name == g.Name && !g.Administrator
 }
 
-// checkVCs returns an error if one of the virtual clusters isn't represented by a group.
+// checkVCs returns an error if no group represents one of the virtual clusters.
 func checkVCs(all []app.Group, names []string) error {
 	for _, name := range names {
 		at := slices.IndexFunc(all, func(g app.Group) bool { return g.Spec.Name == name })

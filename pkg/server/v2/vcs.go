@@ -32,7 +32,7 @@ func vcRoutes() []server.Route {
 	}
 }
 
-// vc is a virtual cluster in the form of OpenPAI. Capacities are percentages of the cluster's GPUs.
+// vc is a virtual cluster in OpenPAI's format. Capacities are percentages of the cluster's GPUs.
 type vc struct {
 	Capacity     float64        `json:"capacity"`
 	UsedCapacity float64        `json:"usedCapacity"`
@@ -46,14 +46,14 @@ type vc struct {
 	WaitingGangs int `json:"waitingGangs"`
 }
 
-// sku holds the numbers of GPUs or CPU cells of one type that a virtual cluster owns.
+// sku holds the numbers of a virtual cluster's GPUs or CPU cells of one type.
 type sku struct {
 	Used       int `json:"used"`
 	Guaranteed int `json:"guaranteed"`
 	Total      int `json:"total"`
 }
 
-// resources holds processors, memory in MB, and GPUs. Processors and GPUs are in two fields each, because clients read both.
+// resources holds processors, memory in MB, and GPUs. Processors and GPUs are in two fields each, because clients read both fields.
 type resources struct {
 	CPU    int `json:"cpu"`
 	Memory int `json:"memory"`
@@ -76,7 +76,7 @@ func newVC(v *schedulerapi.VirtualCluster, shares map[string]job.Share, gpus int
 	return out
 }
 
-// amount holds the processors and the memory that come with a number of leaf cells.
+// amount holds the processors and the memory for a number of leaf cells.
 type amount struct{ milliCPU, memoryMB int }
 
 func (a *amount) add(s job.Share, leaves int) {
@@ -95,7 +95,6 @@ func part(n, of int) float64 {
 	return 100 * float64(n) / float64(of)
 }
 
-// machine holds the numbers of a machine's GPUs.
 type machine struct {
 	Used      int `json:"gpuUsed"`
 	Available int `json:"gpuAvailable"`
@@ -116,7 +115,7 @@ type vcsIn struct {
 	Nodes *string `query:"nodes"`
 }
 
-// listVCs responds with the machines if the query asks for nodes, and otherwise with the virtual clusters.
+// listVCs responds with the machines if the query requests nodes, otherwise with the virtual clusters.
 func listVCs(c *server.Call) error {
 	in := vcsIn{}
 	if err := c.Decode(&in); err != nil {

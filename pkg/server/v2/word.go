@@ -12,8 +12,8 @@ import (
 // codeWord is the error code for a change that contradicts a sign-in provider.
 const codeWord = "ConflictError"
 
-// stays returns an error if a change would remove a person from a group in which a provider keeps them. The person would stay in the group and keep
-// its grants. leaves selects the groups that the person would leave.
+// stays returns an error if a change removes a person from a group to which a sign-in provider adds the person. The person would remain in the group.
+// leaves selects the groups that the person would leave.
 func stays(d *app.Actions, name string, all []app.Group, leaves func(*v1.GroupSpec) bool) error {
 	p, err := d.User(name)
 	if err != nil {
@@ -28,9 +28,8 @@ func stays(d *app.Actions, name string, all []app.Group, leaves func(*v1.GroupSp
 	return nil
 }
 
-// besideWord returns the groups in names without the groups that the person is in only through a provider. Clients read lists that contain the
-// latter groups, and send the lists back. besideWord returns an error if a provider keeps the person in a group that of selects and names doesn't
-// contain.
+// besideWord returns names without the groups that the person is in only through a provider. Clients read lists that contain these groups, and send
+// the lists back. besideWord returns an error if of selects a group to which a provider adds the person, and names doesn't contain that group.
 func besideWord(d *app.Actions, s *v1.UserSpec, all []app.Group, names []string, of func(*v1.GroupSpec) bool) ([]string, error) {
 	if err := stays(d, s.Name, all, func(g *v1.GroupSpec) bool { return of(g) && !slices.Contains(names, g.Name) }); err != nil {
 		return nil, err

@@ -61,7 +61,7 @@ func listActions(ctx context.Context, d *app.Actions, in *listActionsIn) (*api.A
 	return out, nil
 }
 
-// readPhases converts names to phases. It ignores the case of letters, and returns an error for an unknown name.
+// readPhases converts names to phases. It ignores case, and returns an error for an unknown name.
 func readPhases(names []string) (out []actionsv1.Phase, err error) {
 	all := actionsv1.Phases()
 	for _, name := range names {
@@ -105,7 +105,7 @@ func requestAction(ctx context.Context, d *app.Actions, in *requestActionIn) (*a
 	return shownAction(a, err)
 }
 
-// seconds returns the Duration of n seconds. If n is too large for a Duration, it returns the longest Duration, which is rejected later.
+// seconds returns the Duration of n seconds. If n is too large, it returns the longest Duration, which is rejected later.
 func seconds(n int64) time.Duration {
 	if n > math.MaxInt64/int64(time.Second) {
 		return math.MaxInt64

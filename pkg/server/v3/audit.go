@@ -53,7 +53,7 @@ func instant(text string) (time.Time, error) {
 }
 
 // moment parses a time, and reports whether the text is a time. It rejects the year 9999, because a time near the end of that year can't be encoded
-// as JSON if it is rounded up.
+// as JSON after rounding up.
 func moment(text string) (time.Time, bool) {
 	t, err := time.Parse(time.RFC3339Nano, text)
 	return t, err == nil && t.UTC().Year() < 9999

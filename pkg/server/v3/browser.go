@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// browserRoutes returns the routes with which browsers sign in at issuers, and with which they sign in programs.
+// browserRoutes returns the routes that browsers use to sign in at issuers, and to sign in programs.
 func browserRoutes() []server.Route {
 	const prefix = api.Prefix + "/signin"
 	return []server.Route{
@@ -29,7 +29,7 @@ func browserRoutes() []server.Route {
 	}
 }
 
-// browser returns a route that pages of this server request with the session of their browser.
+// browser returns a route for requests of this server's pages with the session of their browser.
 func browser(method, path, rule, summary string, in, out reflect.Type, serve func(*server.Call) error, codes ...string) server.Route {
 	return server.Route{Method: method, Path: path, Rule: rule, Summary: summary, Browser: true, In: in, Out: out, Errors: append([]string{"IncorrectPasswordError"}, codes...), Serve: serve}
 }
@@ -108,7 +108,7 @@ func agent(c *server.Call) string {
 	return name[:min(len(name), maxClient)]
 }
 
-// maxClient bounds the length of a program's name that is stored with its token.
+// maxClient limits the length of a program's name that is stored with its token.
 const maxClient = 64
 
 // see redirects a browser to an address, and adds keys to the query of the address.

@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/app"
 )
 
-// These are the pages that a browser shows when it returns from an issuer.
+// Pages for a browser that returns from an issuer.
 var failedPage = template.Must(template.New("failed").Parse(server.SignInHead + `<h1>You are not signed in</h1><p>{{.Message}}</p>{{with .Remedy}}<p>{{.}}</p>{{end}}<p><a href="{{.SignIn}}">Sign in</a></p></body></html>`))
 
 const approvalScript = `

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// codeBytes bounds the size of code, which is a packed folder.
+	// codeBytes limits the size of code, which is a compressed folder.
 	codeBytes = 256 << 20
-	// codeTime bounds the time to upload code. It is enough for 256 MiB at 150 KiB/s.
+	// codeTime limits the time to upload code. It is enough for 256 MiB at 150 KiB/s.
 	codeTime = 30 * time.Minute
 )
 

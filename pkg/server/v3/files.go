@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// fileBytes bounds the size of a file that is sent into a task.
+	// fileBytes limits the size of a file that is uploaded to a task.
 	fileBytes = 1 << 40
-	// fileTime bounds the time to send a file into a task.
+	// fileTime limits the time to upload a file to a task.
 	fileTime = 12 * time.Hour
 )
 
@@ -36,7 +36,7 @@ type filesIn struct {
 	Name  string `path:"name"`
 	Role  string `path:"role"`
 	Index string `path:"index"`
-	// Path is a path in the task. A path that doesn't begin with / is relative to the folder in which the task's program started.
+	// Path is a path in the task. A path that doesn't begin with / is relative to the working folder of the task's program.
 	Path string `query:"path"`
 }
 

@@ -1,4 +1,4 @@
-// Package v3 serves paictl's own API. Its responses contain the types of pkg/job, in the form that "-o json" prints.
+// Package v3 serves paictl's own API. Its responses contain the types of pkg/job, in the format of "-o json".
 // In: requests of paictl. Out: routes.
 package v3
 
@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// textBytes bounds the size of a request with a job file. It allows the longest job file even if each byte is escaped, and options.
+	// textBytes limits the size of a request with a job file and options. It allows the maximum job file even if each byte is escaped.
 	textBytes = 6*protocol.MaxBytes + 64<<10
-	// removeTime bounds how long a request waits until a job is gone.
+	// removeTime limits how long a request waits until a job is deleted.
 	removeTime = 10 * time.Minute
-	// waits is the number of a person's requests that may wait for the removal of jobs at the same time. Each such request takes few resources,
+	// waits is the maximum number of a person's simultaneous requests that wait for the removal of jobs. Each waiting request takes few resources,
 	// because the index of jobs wakes it.
 	waits = 16
-	// submissions is the number of a person's submissions that are checked at the same time.
+	// submissions is the maximum number of a person's submissions that are checked at the same time.
 	submissions = 2
 )
 
@@ -75,7 +75,7 @@ type listIn struct {
 	Cursor  string   `query:"cursor"`
 }
 
-// maxRows bounds the number of rows on a page.
+// maxRows limits the number of rows on a page.
 const maxRows = 5000
 
 // Rows returns the maximum number of rows in the list.

@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// windowTime bounds a request for a part of a log, including the wait for lines and the response.
+	// windowTime limits a request for a part of a log, including the wait for lines and the response.
 	windowTime = logs.MaxWait + 25*time.Second
-	// windows and searches limit the requests of a person that are processed at the same time. Further requests wait.
+	// windows and searches limit the simultaneous requests of a person. Further requests wait.
 	windows  = 16
 	searches = 2
 )
@@ -51,7 +51,7 @@ type taskLogIn struct {
 	Wait        string `query:"wait"`
 }
 
-// defaultLines is the number of lines that are returned if the request sets no number.
+// defaultLines is the default number of lines in a response.
 const defaultLines = 500
 
 func taskLog(ctx context.Context, d *app.Actions, in *taskLogIn) (*logs.Window, error) {
@@ -127,8 +127,8 @@ type logTextIn struct {
 	Times       bool   `query:"times"`
 }
 
-// logText responds with the whole log of one attempt. The attempt is the attempt of the position, or the selected attempt if the request contains no
-// position.
+// logText responds with the whole log of one attempt. If the request contains a position, the attempt in the position is used, otherwise the selected
+// attempt.
 func logText(c *server.Call) error {
 	in := logTextIn{}
 	if err := c.Decode(&in); err != nil {
@@ -151,7 +151,7 @@ func logText(c *server.Call) error {
 	return c.SendLog(j, l, false)
 }
 
-// placedIn holds the parameters that all routes for a task's log have in common.
+// placedIn holds the common parameters of all routes for a task's log.
 type placedIn struct {
 	user, name, role, index string
 	attempt, taskAttempt    *int32
@@ -159,8 +159,8 @@ type placedIn struct {
 	at                      string
 }
 
-// placed returns the job, the attempt of a task, and the position in the log that a request names. If the request contains no position, the position
-// is otherwise. The errors don't reveal whether a job exists that the caller may not see.
+// placed returns the job, the selected attempt of a task, and the position in the log. If the request contains no position, the position is
+// otherwise. The errors don't reveal whether a hidden job exists.
 func placed(ctx context.Context, d *app.Actions, in *placedIn, otherwise string) (j *app.Job, sel logs.Selection, at logs.At, err error) {
 	if j, err = d.Job(ctx, "job.logs", in.user, in.name); err != nil {
 		return nil, sel, at, err
@@ -184,7 +184,7 @@ func placed(ctx context.Context, d *app.Actions, in *placedIn, otherwise string)
 	return j, sel, at, nil
 }
 
-// between returns the number *n, which must be from 1 to most. If n is nil, it returns otherwise.
+// between returns *n, which must be from 1 to most. If n is nil, it returns otherwise.
 func between(key string, n *int, otherwise, most int) (int, error) {
 	if n == nil {
 		return otherwise, nil

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// metricsTime bounds a report. A report needs about ten queries, some of which run at the same time.
+	// metricsTime limits a report. A report needs about ten queries, which partly run at the same time.
 	metricsTime = time.Minute
-	// metricsEach is the number of a person's reports that are processed at the same time.
+	// metricsEach is the maximum number of a person's simultaneous reports.
 	metricsEach = 2
 )
 

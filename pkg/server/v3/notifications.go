@@ -42,7 +42,7 @@ func shownNotifications(n *app.Notifications, err error) (*api.Notifications, er
 	return out, nil
 }
 
-// unreachable returns the reasons why notices currently can't reach a person.
+// unreachable returns the reasons why notices currently can't be delivered to a person.
 func unreachable(n *app.Notifications) (out []string) {
 	if n.Offer == nil {
 		return []string{"this cluster doesn't send notices: the service alert-handler isn't started"}

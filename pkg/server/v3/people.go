@@ -218,7 +218,7 @@ type newTokenIn struct {
 	Client string       `header:"User-Agent"`
 }
 
-// longest is the longest lifetime of a token that expires, in seconds. It is a hundred years.
+// longest is the maximum lifetime of a token that expires, in seconds.
 const longest = 100 * 365 * 24 * 3600
 
 func newToken(ctx context.Context, d *app.Actions, in *newTokenIn) (*api.IssuedToken, error) {

@@ -111,7 +111,7 @@ type logsIn struct {
 	Match    string `query:"match"`
 }
 
-// matchBytes bounds the part of a line that is searched, because the time to search a line grows with the length of the line and of the expression.
+// matchBytes limits the searched part of a line, because the time of a search grows with the length of the line and of the expression.
 const matchBytes = 4 << 10
 
 func (in *logsIn) options() (logs.Options, error) {
@@ -236,7 +236,7 @@ func virtualClusters(ctx context.Context, d *app.Actions, _ *struct{}) (*api.Vir
 	return out, nil
 }
 
-// orderBytes bounds the body of a change to virtual clusters. A file with the quotas of ten thousand users is smaller.
+// orderBytes limits the body of a change to virtual clusters. A file with the quotas of ten thousand users is smaller.
 const orderBytes = 512 << 10
 
 type orderIn struct {

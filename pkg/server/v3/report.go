@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// reportTime bounds a report. A report about a month needs about thirty queries to Prometheus, and several pages of jobs.
+// reportTime limits a report. A report about a month needs about thirty queries to Prometheus, and several pages of jobs.
 const reportTime = 3 * time.Minute
 
 func reportRoutes() []server.Route {

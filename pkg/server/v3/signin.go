@@ -103,7 +103,7 @@ func tokens(c *server.Call) error {
 	return refused(c, "unsupported_grant_type", wire.Bad("grant_type must be password, refresh_token, authorization_code or "+api.GrantDevice+", with what belongs to it"))
 }
 
-// given returns a function that responds with tokens, or with an error.
+// given returns a function that responds with tokens or with an error.
 func given(c *server.Call) func(*app.Tokens, error) error {
 	return func(pair *app.Tokens, err error) error {
 		if err != nil {

@@ -43,7 +43,7 @@ func (s *statusSink) Whole(c *status.Cluster) error {
 	return send()
 }
 
-// read packs the whole state, and returns a function that sends it. While it packs the state, the state counts against the memory for responses.
+// read encodes the whole state, and returns a function that sends it. During the encoding, the state counts toward the memory for responses.
 func (s *statusSink) read(c *status.Cluster) (send func() error, err error) {
 	give, err := s.call.Weigh(len(c.Jobs) + len(c.Machines)*rowsOfMachine)
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// oneTask is the path of a task.
 const oneTask = one + "/tasks/{role}/{index}"
 
 // taskRoutes returns the routes that enter a task. They accept a ticket instead of the cookie of a session, because pages of other origins can't get
@@ -31,7 +30,7 @@ func taskRoutes() []server.Route {
 	return out
 }
 
-// ticketPath is added to a task's path. The resulting path creates a ticket for the task's path.
+// ticketPath is the suffix of the path that creates a ticket for a task's path.
 const ticketPath = "/ticket"
 
 func ticket(c *server.Call) error {
@@ -47,8 +46,8 @@ func ticket(c *server.Call) error {
 	return c.JSON(api.Ticket{Protocol: app.TicketProtocol + text.Reveal(), ExpiresIn: int(app.TicketTime.Seconds())})
 }
 
-// ticketHolder returns the caller that a ticket identifies. The ticket is among the subprotocols of a WebSocket, because proxies log addresses, but
-// not subprotocols. Without a ticket, the caller is a guest.
+// ticketHolder returns the caller of a ticket. A subprotocol of the WebSocket contains the ticket, because proxies log addresses, but not
+// subprotocols. Without a ticket, the caller is a guest.
 func ticketHolder(a *app.App, r *http.Request) (app.Caller, error) {
 	for _, line := range r.Header.Values("Sec-Websocket-Protocol") {
 		for protocol := range strings.SplitSeq(line, ",") {

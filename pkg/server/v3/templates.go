@@ -12,8 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// templateBytes bounds the size of a request with a template, which contains a job file of at most 200 KiB and a description of at most 64 KiB. In
-// JSON, their line ends are escaped.
+// templateBytes limits the size of a request with a template. A template contains a job file of at most 200 KiB and a description of at most 64 KiB.
+// JSON escapes their line ends.
 const templateBytes = 1 << 20
 
 func templateRoutes() []server.Route {

@@ -23,7 +23,7 @@ type watchIn struct {
 	Place   string   `header:"Last-Event-ID"`
 }
 
-// maxPlace bounds the length of a Last-Event-ID.
+// maxPlace limits the length of a Last-Event-ID.
 const maxPlace = 128
 
 func watch(c *server.Call) error {

@@ -15,16 +15,16 @@ import (
 	"unicode/utf8"
 )
 
-// MaxKeys bounds the number of keys in a query, because a key can be written in two bytes but takes much more memory.
+// MaxKeys limits the number of keys in a query, because a key can be written in two bytes but takes much more memory.
 const MaxKeys = 1000
 
 // Decode decodes a request into a struct. The tags of the struct's fields specify the source of each value:
 //
 //	path:"user"     a part of the path
-//	query:"limit"   the last value of that key; a field of type bool is true where the key has no value
+//	query:"limit"   the last value of that key; a bool field is true if the key has no value
 //	header:"Name"   a header
-//	body:"json"     the body, JSON or a form whatever the client calls it: clients of OpenPAI send JSON as text/plain
-//	body:"text"     the body as it is, a string
+//	body:"json"     the body, as JSON or a form; clients of OpenPAI send JSON as text/plain
+//	body:"text"     the unchanged body as a string
 //
 // Decode returns an *Error with the status 400 or 413. The message contains only keys and no values, because values may be secrets.
 func Decode(r *http.Request, out any) error {
@@ -120,7 +120,7 @@ func read(r *http.Request) (data []byte, err error) {
 	return data, nil
 }
 
-// Body decodes a body into a value. The body is JSON, a JSON string that contains JSON, or a form. An empty body leaves the value unchanged.
+// Body decodes a body into a value. The body is JSON, a JSON string that contains JSON, or a form. An empty body doesn't change the value.
 func Body(r *http.Request, out any) error {
 	data, err := read(r)
 	if err != nil {
@@ -142,7 +142,7 @@ func Body(r *http.Request, out any) error {
 	return f.value("", reflect.ValueOf(out).Elem())
 }
 
-// fromForm converts a form to JSON. If a key is repeated, only its last value counts.
+// fromForm converts a form to JSON. It uses the last value of a repeated key.
 func fromForm(text string) ([]byte, error) {
 	if strings.Count(text, "&") > maxValues {
 		return nil, errMany
@@ -159,16 +159,16 @@ func fromForm(text string) ([]byte, error) {
 }
 
 const (
-	// maxDepth bounds the nesting depth of JSON.
+	// maxDepth limits the nesting depth of JSON.
 	maxDepth = 32
-	// maxValues bounds the number of values and keys in a body, because a value can be written in three bytes but takes much more memory.
+	// maxValues limits the number of values and keys in a body, because a value can be written in three bytes but takes much more memory.
 	maxValues = 20_000
 )
 
 var errMany = Bad(fmt.Sprintf("the body has more than %d values", maxValues))
 
-// filler decodes JSON into a value, and returns an error at the first part that doesn't fit. If the value needs a number, a boolean or an object, it
-// also accepts a string that contains it.
+// filler decodes JSON into a value, and returns an error at the first mismatch. For a number, a boolean or an object, it also accepts a string that
+// contains the value.
 type filler struct {
 	*json.Decoder
 	left int // how many values may still follow
@@ -233,7 +233,7 @@ func (f *filler) measure(text []byte) error {
 	return nil
 }
 
-// value decodes the next JSON value. Null leaves the value in Go unchanged.
+// value decodes the next JSON value. Null doesn't change the value in Go.
 func (f *filler) value(at string, to reflect.Value) error {
 	base := to.Type()
 	for base.Kind() == reflect.Pointer {
@@ -310,8 +310,8 @@ func (f *filler) parts(at string, first json.Token, to reflect.Value) error {
 	return err
 }
 
-// part decodes the next element of an array, or the next key and its value. If a struct doesn't have the key, it returns an error. If a key is
-// repeated, the last value counts.
+// part decodes the next element of an array, or the next key and its value. It returns an error if a struct has no field for the key. It uses the
+// last value of a repeated key.
 func (f *filler) part(at string, to reflect.Value) error {
 	if to.Kind() == reflect.Slice {
 		i := to.Len()

@@ -11,11 +11,11 @@ import (
 	"net/http"
 )
 
-// packFrom is the size from which a response is compressed while it waits for its reader, in bytes.
+// packFrom is the minimum size of a response that is compressed while it waits for its reader, in bytes.
 const packFrom = 64 << 10
 
-// Packed is a complete body that waits until the client has read it. A long body is kept compressed, so that slow clients occupy less memory. If the
-// client accepts only uncompressed bodies, the body is uncompressed while it is sent.
+// Packed is a complete body that waits until the client has read it. A long body is stored compressed, so that slow clients occupy less memory. If
+// the client doesn't accept compression, the body is decompressed during the transfer.
 type Packed struct {
 	data   []byte
 	zipped bool
@@ -23,7 +23,7 @@ type Packed struct {
 	tag    string // for If-None-Match; "" if it isn't known yet
 }
 
-// Pack returns a value as JSON in a Packed.
+// Pack encodes a value as JSON in a Packed.
 func Pack(value any) (*Packed, error) {
 	body, err := json.Marshal(value)
 	if err != nil {
@@ -41,7 +41,7 @@ func Pack(value any) (*Packed, error) {
 	return out, nil
 }
 
-// PackList returns a list as JSON, between two strings. It encodes the values one after the other, so that only one value is in memory as
+// PackList encodes a list as JSON, between two strings. It encodes the values one after the other, so that only one value is in memory as
 // uncompressed JSON.
 func PackList(before, after string, values iter.Seq[any]) (*Packed, error) {
 	p, sum := &Packer{}, sha256.New()
@@ -74,7 +74,7 @@ func PackList(before, after string, values iter.Seq[any]) (*Packed, error) {
 	return out, nil
 }
 
-// Size returns the number of bytes that the body takes in memory.
+// Size returns the size of the body in memory, in bytes.
 func (p *Packed) Size() int { return len(p.data) }
 
 // JSON responds with the body, which must be JSON.

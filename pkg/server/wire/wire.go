@@ -1,4 +1,4 @@
-// Package wire reads and writes HTTP messages. Their bodies, queries, responses and errors have the forms that clients of OpenPAI send and expect.
+// Package wire reads and writes HTTP messages. Their bodies, queries, responses and errors have the formats that clients of OpenPAI send and expect.
 // In: requests, values. Out: decoded values, and responses.
 package wire
 
@@ -14,25 +14,25 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// Error is an error that is sent as the response to a failed request.
+// Error is the response to a failed request.
 type Error struct {
 	Status  int    `json:"-"`
 	Code    string `json:"code"`
 	Message string `json:"message"`
-	// Remedy tells the user how to repair the error.
+	// Remedy tells the user how to fix the error.
 	Remedy string `json:"remedy,omitempty"`
 	// Findings lists the errors in a job file.
 	Findings strictyaml.Findings `json:"findings,omitempty"`
-	// Request is the id of the request, under which the server's log contains it.
+	// Request is the id of the request in the server's log.
 	Request string `json:"request,omitempty"`
-	// RetryAfter is how long the client should wait before it retries after a temporary error.
+	// RetryAfter is the time after which the client should retry after a temporary error.
 	RetryAfter time.Duration `json:"-"`
 }
 
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// These are OpenPAI's codes for the errors of handlers and of the router.
+// OpenPAI's error codes of handlers and of the router.
 const (
 	CodeParameters   = "InvalidParametersError"
 	CodeNoAPI        = "NoApiError"
@@ -52,13 +52,13 @@ func Bad(message string) *Error {
 }
 
 const (
-	// gzipFrom is the size from which a response is compressed, in bytes.
+	// gzipFrom is the minimum size of a compressed response, in bytes.
 	gzipFrom = 1 << 10
 	// shown is the maximum length of a client's name in an error message, in bytes.
 	shown = 64
 )
 
-// Shown shortens a name that a client has sent, for an error message. Error messages contain names, but never values.
+// Shown shortens a name from a client for an error message. Error messages contain names, but never values.
 func Shown(s string) string {
 	s = strings.ToValidUTF8(s, "?")
 	if len(s) > shown {

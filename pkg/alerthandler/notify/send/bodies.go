@@ -13,8 +13,8 @@ import (
 	"github.com/openpai/paictl/pkg/alerthandler/notify"
 )
 
-// request returns the address and the body of the request for a message. It puts texts that people wrote into fields that the chat doesn't
-// interpret, so that the name of a job can't contain a link or mention everyone.
+// request returns the address and the body of the request for a message. It puts user text into fields that the chat doesn't interpret. So the name
+// of a job can't contain a link or mention everyone.
 func (w *Webhook) request(m *notify.Message) (address string, body []byte, err error) {
 	address = w.c.SecretURL.Reveal()
 	var content map[string]any
@@ -64,7 +64,6 @@ func (w *Webhook) request(m *notify.Message) (address string, body []byte, err e
 	return address, body, err
 }
 
-// signed returns the address with DingTalk's signature.
 func (w *Webhook) signed(address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -87,10 +86,10 @@ func sign(key, text string) string {
 // escaped escapes the characters that mark links and mentions in Slack.
 var escaped = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
-// mostSlack is the maximum number of characters in the text of a Slack block. A message may have 50 blocks, which is more than a notice needs.
+// mostSlack is the maximum length of the text in a Slack block, in characters. A message may have 50 blocks, which is enough for every notice.
 const mostSlack = 3000
 
-// pieces splits a text at ends of lines into pieces. The argument most limits the length of a piece in characters. A longer line is split, too.
+// pieces splits a text at line ends into pieces of at most the given number of characters. It also splits longer lines.
 func pieces(text string, most int) (out []string) {
 	r := []rune(text)
 	for len(r) > most {

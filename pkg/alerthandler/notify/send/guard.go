@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// inside returns the networks that no server on the Internet uses. Their addresses belong to this machine, the cluster or the site, or are
-// translated to such addresses.
+// inside returns the networks that no server on the Internet uses. Their addresses belong to this machine, the cluster or the site, or translate to
+// such addresses.
 func inside() []netip.Prefix {
 	var out []netip.Prefix
 	for _, text := range []string{
@@ -21,10 +21,10 @@ func inside() []netip.Prefix {
 }
 
 // guard blocks connections to addresses inside the site, except in allowed networks. It checks the IP address of each connection after the name was
-// resolved, so neither a redirect nor a changed DNS record avoids the check.
+// resolved. So redirects and changed DNS records can't bypass the check.
 type guard struct {
 	inside, allowed []netip.Prefix
-	// cluster holds the networks of pods and services, which can't be allowed. They may use public addresses.
+	// cluster holds the networks of pods and services, which may have public addresses. The configuration can't allow them.
 	cluster []netip.Prefix
 }
 
@@ -37,8 +37,8 @@ func (g *guard) control(_, address string, _ syscall.RawConn) error {
 	return g.check(ap.Addr())
 }
 
-// check returns an error for an address inside the site. The configuration can't allow addresses of the cluster, loopback addresses, or link-local
-// addresses, which cloud providers use to serve credentials.
+// check returns an error for an address inside the site. The configuration can't allow cluster, loopback or link-local addresses. Cloud providers
+// serve credentials at link-local addresses.
 func (g *guard) check(a netip.Addr) error {
 	a = a.Unmap().WithZone("")
 	if a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsUnspecified() || a.IsMulticast() {

@@ -25,12 +25,12 @@ import (
 )
 
 const (
-	// timeout limits a request to a webhook, and the time until a mail server accepts the connection.
+	// timeout limits a request to a webhook, and the connection to a mail server.
 	timeout = 15 * time.Second
-	// mailTimeout limits the greeting and login of a mail server, and the sending of each mail. It is long because some servers delay each response
-	// to fight spam.
+	// mailTimeout limits the greeting and login of a mail server, and the sending of each mail. It is long because some servers delay responses to
+	// fight spam.
 	mailTimeout = 2 * time.Minute
-	// closing is the code with which a mail server announces that it closes the connection.
+	// closing is the SMTP code with which a server announces that it closes the connection.
 	closing = 421
 )
 
@@ -40,7 +40,7 @@ type Mail struct {
 	timeout time.Duration
 }
 
-// NewMail returns a Mail for a configuration that was checked before.
+// NewMail returns a Mail for a valid configuration.
 func NewMail(c *notify.SMTP) *Mail { return &Mail{c: *c, timeout: mailTimeout} }
 
 func (m *Mail) tls() (*tls.Config, error) {
@@ -85,7 +85,7 @@ func (m *Mail) Open(ctx context.Context) (notify.Session, error) {
 	return s, nil
 }
 
-// dial returns a function that connects with a deadline, because a server that sends no greeting would otherwise block forever.
+// dial returns a function that connects with a deadline. Without a deadline, a server that sends no greeting would block forever.
 func (m *Mail) dial(s *mailSession, config *tls.Config) mail.DialContextFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := (&net.Dialer{Timeout: timeout}).DialContext(ctx, network, address)
@@ -163,7 +163,7 @@ func (s *mailSession) Close() {
 
 func domain(address string) string { return address[strings.LastIndexByte(address, '@')+1:] }
 
-// plain returns an error with the server's text on one line of limited length.
+// plain returns an error with the server's text, shortened to one line.
 func plain(err error) error { return errors.New(policy.OneLine(err.Error(), 300)) }
 
 // login logs in with the first known mechanism that the server offers. It sends the password only over an encrypted connection.
@@ -194,7 +194,7 @@ func (l *login) Start(server *smtp.ServerInfo) (proto string, toServer []byte, e
 	return l.chosen.Start(server)
 }
 
-// Next returns the response to a challenge from the server.
+// Next responds to a challenge of the server.
 func (l *login) Next(fromServer []byte, more bool) ([]byte, error) {
 	return l.chosen.Next(fromServer, more)
 }

@@ -87,7 +87,7 @@ func (m *session) Data(r io.Reader) error {
 func (*session) Reset()        {}
 func (*session) Logout() error { return nil }
 
-// serve starts the server. If implicit is set, it uses TLS from the start. If encrypted is set, it offers STARTTLS.
+// serve starts the server. If implicit is true, it uses TLS from the start. If encrypted is true, it offers STARTTLS.
 func (s *server) serve(t *testing.T, encrypted, implicit bool) *server {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -137,7 +137,7 @@ func sendTo(t *testing.T, c *notify.SMTP, address string, messages ...*notify.Me
 	return err
 }
 
-// Mails arrive over STARTTLS and over TLS from the start, after a login, and several over one connection.
+// Mails are sent over STARTTLS and over implicit TLS, after a login, and several mails over one connection.
 func TestMailsArrive(t *testing.T) {
 	for name, implicit := range map[string]bool{"starttls": false, "implicit": true} {
 		t.Run(name, func(t *testing.T) {
@@ -175,7 +175,7 @@ func TestNoHeadersAreInjected(t *testing.T) {
 	require.Len(t, s.received, 1)
 }
 
-// Without encryption, with an unknown certificate or with a wrong password, no mail is sent, and errors don't contain the password.
+// Without encryption, with an unknown certificate or with a wrong password, no mail is sent. The errors don't contain the password.
 func TestMailIsEncrypted(t *testing.T) {
 	plain := (&server{logins: true}).serve(t, false, false)
 	err := sendTo(t, plain.config(), "ann@example.org", hello)
@@ -202,7 +202,7 @@ func TestRefusedReceivers(t *testing.T) {
 	}
 }
 
-// A server that accepts connections and never responds takes only a limited time, and the end of a context ends the attempt.
+// A server that accepts connections and never responds takes only a limited time. The end of a context ends the attempt.
 func TestASilentMailServer(t *testing.T) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -34,7 +34,7 @@ type Webhook struct {
 	now    func() time.Time
 }
 
-// NewWebhook returns a Webhook for a configuration that was checked before.
+// NewWebhook returns a Webhook for a valid configuration.
 func NewWebhook(w *notify.Webhook, c *notify.Config) (*Webhook, error) {
 	g := &guard{inside: inside()}
 	for _, list := range []struct {
@@ -55,7 +55,7 @@ func NewWebhook(w *notify.Webhook, c *notify.Config) (*Webhook, error) {
 
 func newWebhook(w *notify.Webhook, proxy string, g *guard, timeout time.Duration) (*Webhook, error) {
 	transport := &http.Transport{
-		// Without the setting, Proxy stays nil, so that environment variables don't redirect messages.
+		// Proxy stays nil without the setting, so that environment variables don't redirect messages.
 		DialContext:         (&net.Dialer{Timeout: timeout, Control: g.control}).DialContext,
 		TLSHandshakeTimeout: timeout, ResponseHeaderTimeout: timeout, MaxResponseHeaderBytes: mostAnswer, DisableKeepAlives: true, ForceAttemptHTTP2: true,
 	}
@@ -65,7 +65,7 @@ func newWebhook(w *notify.Webhook, proxy string, g *guard, timeout time.Duration
 			return nil, errors.New("webhookProxy is not an address")
 		}
 		transport.Proxy = http.ProxyURL(u)
-		// The proxy may be inside the site. Because it resolves the names, it must block servers inside the site itself. Send checks only IP
+		// The proxy may be inside the site. The proxy resolves the names, so it must block servers inside the site itself. Send checks only IP
 		// addresses.
 		transport.DialContext = (&net.Dialer{Timeout: timeout}).DialContext
 	}
@@ -89,7 +89,7 @@ func newWebhook(w *notify.Webhook, proxy string, g *guard, timeout time.Duration
 	return out, nil
 }
 
-// literal checks a URL that contains an IP address instead of a name. If a proxy is used, no other check covers that address.
+// literal checks a URL that contains an IP address instead of a name. No other check covers such a URL when a proxy is used.
 func literal(g *guard, u *url.URL) error {
 	if a, err := netip.ParseAddr(u.Hostname()); err == nil {
 		return g.check(a)
@@ -97,7 +97,7 @@ func literal(g *guard, u *url.URL) error {
 	return nil
 }
 
-// Open does nothing, because each message uses a new connection.
+// Open returns w, because each message uses a new connection.
 func (w *Webhook) Open(context.Context) (notify.Session, error) { return w, nil }
 
 // Close does nothing.
@@ -150,7 +150,7 @@ func timedOut(err error) bool {
 	return errors.As(err, &n) && n.Timeout()
 }
 
-// verdict checks the bodies of responses from Feishu and DingTalk, which report errors with status 200.
+// verdict checks the responses of Feishu and DingTalk, which report errors with status 200.
 func (w *Webhook) verdict(answer []byte) error {
 	if w.c.Type != notify.TypeFeishu && w.c.Type != notify.TypeDingTalk {
 		return nil

@@ -26,7 +26,7 @@ var hello = &notify.Message{ID: "0123456789abcdef", Subject: `job ann/<!channel>
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// open returns a guard that allows connections to this machine, on which the tests' servers run.
+// open returns a guard that allows connections to this machine, which runs the servers of the tests.
 func open() *guard { return &guard{} }
 
 func hook(t *testing.T, kind notify.Type, url string) *Webhook {
@@ -37,7 +37,7 @@ func hook(t *testing.T, kind notify.Type, url string) *Webhook {
 	return w
 }
 
-// Each type of chat gets a body in its format. Texts that people wrote are in fields that the chat doesn't interpret.
+// Each type of chat gets a body in its format. User text is in fields that the chat doesn't interpret.
 func TestBodies(t *testing.T) {
 	for _, kind := range notify.Types() {
 		t.Run(string(kind), func(t *testing.T) {
@@ -70,7 +70,7 @@ func golden(t *testing.T, name, got string) {
 	require.Equal(t, string(want), got)
 }
 
-// Slack rejects blocks with more than 3000 characters, so a long digest is split into several blocks that contain all lines.
+// Slack rejects blocks with more than 3000 characters. So a long digest is split into several blocks that contain all lines.
 func TestALongMessageToSlack(t *testing.T) {
 	line := strings.Repeat("é", 150) + "\n"
 	long := &notify.Message{ID: "1", Subject: "100 events", Text: strings.Repeat(line, 90) + strings.Repeat("x", 7000)}
@@ -138,7 +138,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// A server that never responds takes only a limited time, and the error says that the message may have arrived.
+// A server that never responds takes only a limited time. The error states that the message may have arrived.
 func TestAServerThatNeverAnswers(t *testing.T) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -156,8 +156,8 @@ func TestAServerThatNeverAnswers(t *testing.T) {
 	require.NotContains(t, err.Error(), "TOKEN")
 }
 
-// Requests can't reach a server inside the site: neither with its address, nor with a name that resolves to its address, nor through a redirect.
-// Environment variables don't set a proxy.
+// Requests can't reach a server inside the site by its address, by a name that resolves to its address, or through a redirect. Environment variables
+// don't set a proxy.
 func TestInsideIsRefusedAtEachConnection(t *testing.T) {
 	var reached atomic.Int64
 	inner := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
@@ -194,7 +194,7 @@ func TestInsideIsRefusedAtEachConnection(t *testing.T) {
 	require.Zero(t, reached.Load())
 }
 
-// Only a few redirects are followed. They must forward the message, and the request must not contain the address of the first server.
+// Only a few redirects are followed, and only redirects that keep the body. The redirected request must not contain the address of the first server.
 func TestRedirects(t *testing.T) {
 	var last http.Header
 	mux := http.NewServeMux()
@@ -234,7 +234,7 @@ func TestAProxy(t *testing.T) {
 	require.ErrorContains(t, send("http://10.0.0.1/x"), "is refused")
 }
 
-// Addresses in an allowed network can be reached, but no other addresses inside the site.
+// Only addresses in an allowed network can be reached inside the site.
 func TestAllowedNetworks(t *testing.T) {
 	w, err := NewWebhook(&notify.Webhook{Name: "chat", Type: notify.TypeGeneric, SecretURL: "https://chat.example.org"}, &notify.Config{WebhookNetworks: []string{"10.20.0.0/16"}})
 	require.NoError(t, err)

@@ -1,9 +1,9 @@
-// Package dictionaries delays the creation of zxcvbn's maps of frequent passwords, words and names. In: zxcvbn's lists. Out: zxcvbn's maps, from
-// the first check of a password on.
+// Package dictionaries delays the creation of zxcvbn's maps of frequent passwords, words and names. In: zxcvbn's lists. Out: zxcvbn's maps, created
+// at the first check of a password.
 //
-// Without this package, zxcvbn's package matching creates the maps when a program starts, which takes half of the processor time and a quarter of
-// the memory of a short command. Go initializes packages that don't depend on each other in the order of their import paths, so this package is
-// initialized before zxcvbn's package matching.
+// Otherwise zxcvbn's package matching would create the maps at the start of the program. That takes half of the processor time and a quarter of the
+// memory of a short command. Go initializes independent packages in the order of their import paths. So this package is initialized before zxcvbn's
+// package matching.
 package dictionaries
 
 import (
@@ -22,7 +22,7 @@ func withdraw() map[string][]string {
 	return all
 }
 
-// ranked defines the same memory layout as the type of matching's variable.
+// ranked copies the memory layout of the type of the variable in package matching.
 type ranked struct{ _ map[string]map[string]int }
 
 // matchers is the variable of package matching that holds its maps.
@@ -35,7 +35,7 @@ var matchers ranked
 //go:linkname maps github.com/trustelem/zxcvbn/matching.loadDefaultDictionnaries
 func maps() ranked
 
-// Load creates the maps. Only the first call has an effect. It must be called before zxcvbn estimates a password.
+// Load creates the maps at its first call. It must be called before zxcvbn estimates a password.
 var Load = sync.OnceFunc(func() {
 	frequency.FrequencyLists = lists
 	matchers = maps()

@@ -1,5 +1,5 @@
-// Package ldap checks passwords of people with a directory, and reads people's current data from the directory. In: the directory's address, how to
-// find people and groups, names and passwords. Out: identities for pkg/people/signin.
+// Package ldap checks passwords of people with a directory, and reads people's current data from the directory. In: the directory's address, the
+// searches for people and groups, names and passwords. Out: identities for pkg/people/signin.
 package ldap
 
 import (
@@ -19,16 +19,16 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Options configure the connection to a directory, and how people are found there.
+// Options configure the connection to a directory and the searches for people.
 type Options struct {
-	// Name is the name of the directory in paictl's configuration.
+	// Name is the directory's name in paictl's configuration.
 	Name string
 	// URL is ldaps://HOST[:PORT], or ldap://HOST[:PORT] with StartTLS.
 	URL      string
 	StartTLS bool
-	// CA holds the PEM certificates of the CAs that may sign the directory's certificate. "" means the system's CAs.
+	// CA holds the PEM certificates of the CAs that may sign the directory's certificate. "" means the CAs of the system.
 	CA string
-	// BindDN and BindPassword belong to the account that searches the directory.
+	// BindDN and BindPassword are the credentials of the account that searches the directory.
 	BindDN       string
 	BindPassword secret.String
 	Users        Users
@@ -36,30 +36,30 @@ type Options struct {
 	Log          *slog.Logger // nil discards the log
 }
 
-// Users specifies how people are found: below Base, with Filter and the attribute Name.
+// Users configures the search for people below Base, with Filter and the attribute Name.
 type Users struct {
 	Base, Filter string
-	// Name is the attribute that holds the names for signing in. Subject is an attribute that never changes and is never reused for another person.
+	// Name is the attribute for the sign-in name. Subject is an attribute that never changes and is never reused for another person.
 	Name, Subject string
-	// Email and DisplayName are the attributes of the address and of the name that are shown. "" means that the directory has no such attribute.
+	// Email and DisplayName are the attributes with the mail address and the displayed name. "" means that the directory has no such attribute.
 	Email, DisplayName string
 }
 
-// Groups specifies how the groups of a person are found: below Base, with Filter and the attribute Member. Member holds the person's DN, or the
-// value of the person's attribute MemberValue if that is set. Without a Base, people have no groups.
+// Groups configures the search for the groups of a person below Base, with Filter and the attribute Member. Member holds the person's DN. If
+// MemberValue is set, Member holds the value of that attribute of the person instead. Without a Base, people have no groups.
 type Groups struct {
 	Base, Filter        string
 	Member, MemberValue string
-	// Name is the attribute that holds the group's name.
+	// Name is the attribute for the group's name.
 	Name string
 }
 
 const (
-	// patience bounds how long a directory may take to respond.
+	// patience limits the response time of a directory.
 	patience = 10 * time.Second
-	// most is the maximum number of connections at a time. Each sign-in opens a connection.
+	// most is the maximum number of simultaneous connections. Each sign-in opens a connection.
 	most = 16
-	// maxGroups is the maximum number of groups of one person. A person in more groups is an error.
+	// maxGroups is the maximum number of groups of one person. More groups are an error.
 	maxGroups = 1000
 )
 
@@ -95,14 +95,14 @@ func New(o Options) (*Directory, error) {
 	return d, nil
 }
 
-// Name returns the directory's name.
+// Name returns the directory's configured name.
 func (d *Directory) Name() string { return d.o.Name }
 
-// Refreshes returns false, because the directory needs only the subject to check a person.
+// Refreshes returns false, because a directory can check a person without a refresh token.
 func (d *Directory) Refreshes() bool { return false }
 
-// SignIn finds the person with a name, and sends the password to the directory. For a person who doesn't exist, it sends the password with a DN
-// that doesn't exist, so that both cases take the same time.
+// SignIn finds the person with the given name, and checks the password by a bind. For a person who doesn't exist, it binds with a nonexistent DN, so
+// that the response time is the same.
 func (d *Directory) SignIn(ctx context.Context, name string, password secret.String) (*signin.Identity, error) {
 	if password.Reveal() == "" { // directories accept a bind without a password as an anonymous one
 		return nil, signin.ErrWrong
@@ -132,7 +132,7 @@ func (d *Directory) SignIn(ctx context.Context, name string, password secret.Str
 // strangers is the DN for the bind if the person doesn't exist.
 const strangers = "cn=no-person-has-this-name"
 
-// Check returns the directory's current data about a person, or signin.ErrGone if the directory doesn't know the person.
+// Check returns the directory's current data about a person, or signin.ErrGone if the person no longer exists in the directory.
 func (d *Directory) Check(ctx context.Context, subject string, _ secret.String) (*signin.Identity, error) {
 	var id *signin.Identity
 	err := d.session(ctx, func(c *ldap.Conn) error {
@@ -149,7 +149,7 @@ func (d *Directory) Check(ctx context.Context, subject string, _ secret.String) 
 	return id, d.explain(err)
 }
 
-// session opens a connection, binds it as the account that searches, and calls do with the connection. It closes the connection afterwards.
+// session opens a connection, binds with the search account, calls do with the connection, and closes the connection.
 func (d *Directory) session(ctx context.Context, do func(*ldap.Conn) error) error {
 	select {
 	case d.slots <- struct{}{}:
@@ -181,7 +181,7 @@ func (d *Directory) session(ctx context.Context, do func(*ldap.Conn) error) erro
 	return do(c)
 }
 
-// bind binds a connection as the account that searches.
+// bind binds a connection with the search account.
 func (d *Directory) bind(c *ldap.Conn) error {
 	if err := c.Bind(d.o.BindDN, d.o.BindPassword.Reveal()); err != nil {
 		return fmt.Errorf("bind as %s: %w", d.o.BindDN, err)
@@ -189,8 +189,8 @@ func (d *Directory) bind(c *ldap.Conn) error {
 	return nil
 }
 
-// meaning converts the error of a person's bind. It returns signin.ErrWrong if the directory rejects the password or the person. It also does so
-// for a nil error, because the bind of a person who doesn't exist must never succeed.
+// meaning converts the error of a person's bind. It returns signin.ErrWrong if the directory rejects the password or the person. It also returns
+// ErrWrong for a nil error, because the bind of a nonexistent person must never succeed.
 func meaning(err error) error {
 	if err == nil || ldap.IsErrorAnyOf(err, ldap.LDAPResultInvalidCredentials, ldap.LDAPResultInappropriateAuthentication, ldap.LDAPResultInsufficientAccessRights,
 		ldap.LDAPResultUnwillingToPerform, ldap.LDAPResultConstraintViolation, ldap.LDAPResultNoSuchObject, ldap.LDAPResultInvalidDNSyntax) {
@@ -199,7 +199,7 @@ func meaning(err error) error {
 	return err
 }
 
-// explain logs errors that don't concern one person, and marks them as people.ErrUnavailable.
+// explain logs errors that don't concern one person, and wraps them in people.ErrUnavailable.
 func (d *Directory) explain(err error) error {
 	switch {
 	case err == nil, errors.Is(err, signin.ErrWrong), errors.Is(err, signin.ErrGone), errors.Is(err, context.Canceled):

@@ -17,7 +17,7 @@ import (
 // errNone means that a search found no person.
 var errNone = errors.New("the directory has no such person")
 
-// person finds the one entry whose attribute has this value. It returns errNone if no entry has it, and an error if several entries have it.
+// person finds the only entry with the given value of an attribute. It returns errNone for no entry, and another error for several entries.
 func (d *Directory) person(c *ldap.Conn, attribute, value string) (*ldap.Entry, error) {
 	u := d.o.Users
 	if value == "" || len(value) > 256 {
@@ -37,8 +37,8 @@ func (d *Directory) person(c *ldap.Conn, attribute, value string) (*ldap.Entry, 
 	return found.Entries[0], nil
 }
 
-// gone returns the error for a person who isn't found. It returns ErrGone only if the directory finds other people. Otherwise the account that
-// searches may have lost its rights, or the directory may be empty.
+// gone returns the error for a person whom a search didn't find. It returns ErrGone only if the directory finds other people. Otherwise the search
+// account may have lost its rights, or the directory may be empty.
 func (d *Directory) gone(c *ldap.Conn) error {
 	u := d.o.Users
 	found, err := c.Search(ldap.NewSearchRequest(u.Base, ldap.ScopeWholeSubtree, ldap.NeverDerefAliases, 1, int(patience.Seconds()), false,
@@ -52,8 +52,8 @@ func (d *Directory) gone(c *ldap.Conn) error {
 	return fmt.Errorf("%s can't find any person below %s", d.o.BindDN, u.Base)
 }
 
-// named finds the person who signs in with a name. Directories accept many spellings of one name, for example with spaces or wide letters, which
-// would count as names of different people. So named accepts only the spelling in the directory, but ignores case.
+// named finds the person who signs in with a name. Directories accept several spellings of one name, for example with spaces or wide letters. Outside
+// the directory, these spellings would count as different people. So named accepts only the spelling in the directory, but ignores case.
 func (d *Directory) named(c *ldap.Conn, name string) (*ldap.Entry, error) {
 	entry, err := d.person(c, d.o.Users.Name, name)
 	if err != nil {
@@ -69,7 +69,7 @@ func (d *Directory) named(c *ldap.Conn, name string) (*ldap.Entry, error) {
 	return entry, nil
 }
 
-// identity returns the identity of a person's entry, including the person's groups.
+// identity returns the identity in a person's entry, including the person's groups.
 func (d *Directory) identity(c *ldap.Conn, e *ldap.Entry) (*signin.Identity, error) {
 	u := d.o.Users
 	id := &signin.Identity{Provider: d.o.Name, Name: e.GetEqualFoldAttributeValue(u.Name), Subject: printed(e.GetEqualFoldRawAttributeValue(u.Subject))}
@@ -90,7 +90,7 @@ func (d *Directory) identity(c *ldap.Conn, e *ldap.Entry) (*signin.Identity, err
 	return id, err
 }
 
-// groups returns the names of the groups that contain a person's entry.
+// groups returns the names of the groups of a person's entry.
 func (d *Directory) groups(c *ldap.Conn, e *ldap.Entry) ([]string, error) {
 	g := d.o.Groups
 	member := e.DN
@@ -117,7 +117,6 @@ func (d *Directory) groups(c *ldap.Conn, e *ldap.Entry) ([]string, error) {
 	return out, nil
 }
 
-// and combines a configured filter with a condition. The filter may be empty.
 func and(filter, condition string) string {
 	if filter == "" {
 		return condition
@@ -125,7 +124,7 @@ func and(filter, condition string) string {
 	return "(&" + filter + condition + ")"
 }
 
-// equals returns the condition that an attribute has a value, with the value escaped.
+// equals returns the filter that compares an attribute with a value, which it escapes.
 func equals(attribute, value string) string {
 	return "(" + attribute + "=" + ldap.EscapeFilter(value) + ")"
 }
@@ -133,7 +132,7 @@ func equals(attribute, value string) string {
 // hexPrefix begins a subject whose value isn't printable text, such as Active Directory's objectGUID.
 const hexPrefix = "hex:"
 
-// printed returns the value of an attribute as a subject: as text if possible, otherwise in hexadecimal with hexPrefix.
+// printed returns the value of an attribute as a subject: as text if printable, otherwise as hexPrefix and hexadecimal digits.
 func printed(raw []byte) string {
 	if !utf8.Valid(raw) || slices.ContainsFunc(raw, func(b byte) bool { return b < ' ' || b == 0x7f }) {
 		return hexPrefix + hex.EncodeToString(raw)
@@ -141,7 +140,7 @@ func printed(raw []byte) string {
 	return string(raw)
 }
 
-// raw returns the attribute's value that printed converted to a subject. It returns values of other attributes unchanged.
+// raw converts the result of printed back to the attribute's value. It returns values of other attributes unchanged.
 func (d *Directory) raw(attribute, value string) string {
 	if attribute != d.o.Users.Subject {
 		return value

@@ -14,21 +14,21 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Claims holds the names of claims. A dot selects a field of an object. "" means that the issuer doesn't have the claim.
+// Claims holds the names of claims. A dot selects a field of an object. "" means that the issuer doesn't provide the claim.
 type Claims struct {
-	// Name is the claim that holds the user name. If its value is an e-mail address, only the part before the @ is used, as in OpenPAI.
+	// Name is the claim with the user name. If the value is an e-mail address, only the part before the @ is used, as in OpenPAI.
 	Name, Email, DisplayName string
-	// Groups is the claim that holds the person's groups as a list of strings.
+	// Groups is the claim with the person's groups as a list of strings.
 	Groups string
 }
 
-// identity returns the identity in an ID token. If the token doesn't contain all claims, identity reads the missing ones from the issuer's userinfo
+// identity returns the identity in an ID token. If the token doesn't contain all claims, identity reads the missing claims from the issuer's userinfo
 // endpoint.
 func (i *Issuer) identity(ctx context.Context, p *oidc.Provider, token *oauth2.Token, id *oidc.IDToken) (*signin.Identity, error) {
 	return i.identityOf(ctx, p, token, id, id.Subject)
 }
 
-// identityOf is like identity, but takes the subject, because a response to a refresh token may contain no ID token. In that case, id is nil.
+// identityOf returns the identity of a subject. id may be nil, because a response to a refresh token may contain no ID token.
 func (i *Issuer) identityOf(ctx context.Context, p *oidc.Provider, token *oauth2.Token, id *oidc.IDToken, subject string) (*signin.Identity, error) {
 	all := map[string]any{}
 	if id != nil {
@@ -58,7 +58,6 @@ func (i *Issuer) identityOf(ctx context.Context, p *oidc.Provider, token *oauth2
 	return out, i.o.Claims.fill(out, all)
 }
 
-// in reports whether all configured claims are present.
 func (c *Claims) in(all map[string]any) bool {
 	for _, name := range []string{c.Name, c.Email, c.DisplayName, c.Groups} {
 		if _, there := claim(all, name); name != "" && !there {
@@ -68,7 +67,6 @@ func (c *Claims) in(all map[string]any) bool {
 	return true
 }
 
-// fill sets the fields of an identity from the claims.
 func (c *Claims) fill(id *signin.Identity, all map[string]any) error {
 	text := func(name string) string {
 		value, _ := claim(all, name)
@@ -95,8 +93,8 @@ func (c *Claims) fill(id *signin.Identity, all map[string]any) error {
 	return nil
 }
 
-// claim returns the value of a claim, and whether the claim is present. It first looks for the whole name, and then for a path into objects,
-// separated by dots.
+// claim returns the value of a claim, and reports whether the claim is present. It first tries the whole name, and then a path with dots into
+// objects.
 func claim(all map[string]any, name string) (any, bool) {
 	if v, there := all[name]; there {
 		return v, true

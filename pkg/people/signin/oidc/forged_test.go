@@ -25,7 +25,7 @@ import (
 	"github.com/openpai/paictl/pkg/people/signin/oidc"
 )
 
-// liar is an issuer that issues an ID token of the test's choice, which no real issuer would issue.
+// liar is an issuer that issues an ID token of the test's choice.
 type liar struct {
 	*httptest.Server
 	key      *ecdsa.PrivateKey
@@ -87,7 +87,6 @@ func (l *liar) open(t *testing.T) *oidc.Issuer {
 		Claims: oidc.Claims{Name: "preferred_username", Email: "email", Groups: "realm.groups"}, Return: returns})
 }
 
-// sign returns a signed token with the given claims.
 func sign(t *testing.T, algorithm jose.SignatureAlgorithm, key any, claims map[string]any) string {
 	t.Helper()
 	s, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithm, Key: jose.JSONWebKey{Key: key, KeyID: "k"}}, nil)

@@ -1,5 +1,5 @@
-// Package oidc signs in people through an issuer of OpenID Connect: the authorization code flow with PKCE, state and nonce. In: an issuer, and the
-// parameters that a browser returned. Out: addresses for browsers, and identities for pkg/people/signin.
+// Package oidc signs in people through an OpenID Connect issuer. It uses the authorization code flow with PKCE, state and nonce. In: an issuer, and
+// the parameters that a browser returned. Out: addresses for browsers, and identities for pkg/people/signin.
 package oidc
 
 import (
@@ -27,15 +27,15 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Options configure an issuer, and define the meaning of its claims.
+// Options configure an issuer and its claims.
 type Options struct {
-	// Name is the issuer's name in paictl's configuration, Title is the text of its button, and Issuer is its URL.
+	// Name is the issuer's name in paictl's configuration. Title is the text of its button. Issuer is its URL.
 	Name, Title, Issuer string
 	ClientID            string
 	ClientSecret        secret.String
-	// CA holds the PEM certificates of the CAs that may sign the issuer's certificate. "" means the system's CAs.
+	// CA holds the PEM certificates of the CAs that may sign the issuer's certificate. "" means the CAs of the system.
 	CA string
-	// Scopes holds the scopes that are requested in addition to openid.
+	// Scopes holds the requested scopes in addition to openid.
 	Scopes []string
 	Claims Claims
 	// Return is the address to which the issuer redirects browsers after a sign-in.
@@ -45,10 +45,10 @@ type Options struct {
 }
 
 const (
-	// patience bounds one request to an issuer.
+	// patience limits the time of a request to an issuer.
 	patience = 10 * time.Second
-	// again is how long the issuer's configuration isn't requested again after a failure, so that users don't wait for an issuer that doesn't
-	// respond.
+	// again is the time after a failed request for the issuer's configuration before the next request. Users then don't wait for an issuer that
+	// doesn't respond.
 	again = 5 * time.Second
 )
 
@@ -65,8 +65,8 @@ type Issuer struct {
 
 var _ signin.Checker = (*Issuer)(nil)
 
-// New returns an Issuer. It checks the options without a request, so it succeeds even if the issuer isn't available. The first sign-in sends the
-// first request.
+// New returns an Issuer. It checks the options without a request, so it succeeds even if the issuer is unavailable. The first sign-in sends the first
+// request.
 func New(o Options) (*Issuer, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -85,16 +85,16 @@ func New(o Options) (*Issuer, error) {
 	return &Issuer{o: o, http: &http.Client{Transport: secure{transport}, CheckRedirect: onlyQuestions, Timeout: patience}}, nil
 }
 
-// Name returns the issuer's name.
+// Name returns the issuer's configured name.
 func (i *Issuer) Name() string { return i.o.Name }
 
-// Title returns the text of the issuer's button: the configured Title, or else the issuer's name.
+// Title returns the text of the issuer's button: the configured Title, or the name if Title is empty.
 func (i *Issuer) Title() string { return cmp.Or(i.o.Title, i.o.Name) }
 
 // Refreshes returns true, because Check needs a refresh token.
 func (i *Issuer) Refreshes() bool { return true }
 
-// provider returns the configuration that the issuer publishes. It is read once.
+// provider returns the configuration that the issuer publishes. It reads the configuration once.
 func (i *Issuer) provider() (*oidc.Provider, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -105,7 +105,7 @@ func (i *Issuer) provider() (*oidc.Provider, error) {
 	if i.failed != nil && now.Before(i.retryAt) {
 		return nil, i.failed
 	}
-	// The client outlives this request, because it fetches the issuer's keys for as long as the program runs.
+	// The client uses a background context, because it fetches the issuer's keys until the program ends.
 	known, err := oidc.NewProvider(oidc.ClientContext(context.Background(), i.http), i.o.Issuer)
 	if err == nil {
 		err = secureEndpoints(known)
@@ -118,20 +118,20 @@ func (i *Issuer) provider() (*oidc.Provider, error) {
 	return known, nil
 }
 
-// away logs an error of an issuer that can't be reached, and marks it as people.ErrUnavailable.
+// away logs a connection error of an issuer, and wraps it in people.ErrUnavailable.
 func (i *Issuer) away(err error) error {
 	i.o.Log.Warn("an issuer can't be reached", "provider", i.o.Name, "error", err.Error())
 	return fmt.Errorf("%w: the issuer %s can't be reached: %w", people.ErrUnavailable, i.o.Name, err)
 }
 
-// Ask holds the secret values of a browser's authorization request. The caller stores it sealed until the browser returns.
+// Ask holds the secret values of a browser's authorization request. The caller stores the encrypted Ask until the browser returns.
 type Ask struct {
 	State    string `json:"state"`
 	Nonce    string `json:"nonce"`
 	Verifier string `json:"verifier"`
 }
 
-// Begin returns the issuer's address to which the browser is redirected, and the values that Finish needs.
+// Begin returns the issuer's address for the redirect of the browser, and the values that Finish needs.
 func (i *Issuer) Begin() (address string, ask Ask, err error) {
 	p, err := i.provider()
 	if err != nil {
@@ -147,13 +147,13 @@ func (i *Issuer) config(p *oidc.Provider) *oauth2.Config {
 
 // Errors of Finish. All other errors wrap people.ErrUnavailable.
 var (
-	// ErrMismatch means that an issuer's response belongs to a different sign-in than the one that this browser began.
+	// ErrMismatch means that an issuer's response doesn't belong to the sign-in that this browser began.
 	ErrMismatch = errors.New("the answer of the issuer belongs to another sign-in")
-	// ErrRefused means that an issuer doesn't confirm the person, or that its response isn't valid.
+	// ErrRefused means that an issuer doesn't confirm the person, or that its response is invalid.
 	ErrRefused = errors.New("the issuer doesn't confirm the sign-in")
 )
 
-// Finish completes a sign-in with the parameters that a browser returned, and returns the person's identity.
+// Finish completes a sign-in with the parameters that a browser returned. It returns the person's identity.
 func (i *Issuer) Finish(ctx context.Context, back url.Values, ask Ask) (*signin.Identity, error) {
 	if ask.State == "" || subtle.ConstantTimeCompare([]byte(back.Get("state")), []byte(ask.State)) != 1 {
 		return nil, ErrMismatch
@@ -186,8 +186,7 @@ func (i *Issuer) Finish(ctx context.Context, back url.Values, ask Ask) (*signin.
 	return i.identity(ctx, p, token, id)
 }
 
-// from returns ErrMismatch if the parameters come from a different issuer. It can tell only if the issuer adds its name to the parameters (RFC
-// 9207).
+// from returns ErrMismatch if the parameters contain the name of a different issuer. Issuers that support RFC 9207 add their name.
 func (i *Issuer) from(p *oidc.Provider, back url.Values) error {
 	says := struct {
 		Names bool `json:"authorization_response_iss_parameter_supported"`
@@ -201,8 +200,8 @@ func (i *Issuer) from(p *oidc.Provider, back url.Values) error {
 	return nil
 }
 
-// verified returns the ID token of a response after checking its signature, issuer, audience and expiry. It returns nil if the response contains no
-// ID token.
+// verified returns the ID token of a response. It checks the signature, issuer, audience and expiry. It returns nil if the response contains no ID
+// token.
 func (i *Issuer) verified(ctx context.Context, p *oidc.Provider, token *oauth2.Token) (*oidc.IDToken, error) {
 	raw, _ := token.Extra("id_token").(string)
 	if raw == "" {
@@ -223,7 +222,7 @@ func (i *Issuer) refused(err error) error {
 	return i.away(err)
 }
 
-// plain makes an error code of another program safe for error messages.
+// plain sanitizes an error code of another program for error messages.
 func plain(code string) string {
 	for _, r := range code {
 		if r < '!' || r > '~' {
@@ -233,13 +232,13 @@ func plain(code string) string {
 	return code[:min(len(code), 64)]
 }
 
-// about holds errors that concern one person, and don't mean that the issuer fails for others. For example, Dex returns server_error for a person
-// who was removed from the directory behind Dex. These errors don't prove that the person no longer exists either, because the issuer also returns
-// invalid_request for an invalid request of this program.
+// about holds error codes that concern one person. They don't mean that the issuer fails for other people. For example, Dex returns server_error for
+// a person who was removed from the directory behind Dex. These codes also don't prove that the person no longer exists, because an invalid request
+// of this program returns invalid_request.
 var about = []string{"invalid_request", "invalid_scope", "server_error"}
 
-// unrefreshed converts the error of a request with a refresh token. It returns an ErrLost if the issuer may have received the request. An issuer
-// that rotates refresh tokens rejects this token from then on.
+// unrefreshed converts the error of a request with a refresh token. It returns an ErrLost if the issuer may have received the request. An issuer that
+// rotates refresh tokens then rejects the token that was sent.
 func (i *Issuer) unrefreshed(err error) error {
 	said, ok := errors.AsType[*oauth2.RetrieveError](err)
 	switch {
@@ -259,7 +258,7 @@ func unsent(err error) bool {
 	return ok && op.Op == "dial"
 }
 
-// Check requests the person's current claims with a refresh token. It may return an identity together with an error, as signin.Checker describes.
+// Check requests the person's current claims with a refresh token. It may return an identity together with an error; see signin.Checker.
 func (i *Issuer) Check(ctx context.Context, subject string, refresh secret.String) (*signin.Identity, error) {
 	if !refresh.IsSet() {
 		return nil, fmt.Errorf("%w: the issuer %s issued no token with which it can be asked again", people.ErrUnavailable, i.o.Name)
@@ -273,7 +272,7 @@ func (i *Issuer) Check(ctx context.Context, subject string, refresh secret.Strin
 	if err != nil {
 		return nil, i.unrefreshed(err)
 	}
-	// The issuer may already have invalidated the refresh token, so the next token is returned even if the rest of the check fails.
+	// The issuer may already have invalidated the refresh token. So return the next token even if the rest of the check fails.
 	kept := &signin.Identity{Provider: i.o.Name, Subject: subject, Refresh: secret.String(token.RefreshToken)}
 	id, err := i.verified(ctx, p, token)
 	if err == nil && id != nil && id.Subject != subject {

@@ -28,7 +28,7 @@ func open(t *testing.T, o oidc.Options) *oidc.Issuer {
 	return i
 }
 
-// query returns the parameters with which the issuer redirects a browser to paictl.
+// query returns the parameters in the issuer's redirect of a browser to paictl.
 func query(t *testing.T, address string) url.Values {
 	t.Helper()
 	u, err := url.Parse(address)

@@ -23,10 +23,10 @@ func (s secure) RoundTrip(r *http.Request) (*http.Response, error) {
 	return s.RoundTripper.RoundTrip(r)
 }
 
-// maxRedirects is how many redirects are followed, as many as the standard library follows.
+// maxRedirects is the limit of the standard library.
 const maxRedirects = 10
 
-// onlyQuestions follows redirects of GET requests only, because other requests contain secrets, such as a code with the client's secret.
+// onlyQuestions follows redirects of GET requests only. Other requests contain secrets, such as a code with the client's secret.
 func onlyQuestions(_ *http.Request, via []*http.Request) error {
 	if via[0].Method != http.MethodGet {
 		return errors.New("it sends on what is sent to it")
@@ -46,7 +46,7 @@ func isSecure(address string) error {
 	return fmt.Errorf("%s is not an https:// address", plain(address))
 }
 
-// secureEndpoints returns an error if any endpoint of the issuer doesn't use TLS, even an endpoint that only browsers use.
+// secureEndpoints returns an error if any endpoint of the issuer doesn't use TLS, including endpoints that only browsers use.
 func secureEndpoints(p *oidc.Provider) error {
 	more := struct {
 		Keys     string `json:"jwks_uri"`

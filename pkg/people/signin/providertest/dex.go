@@ -24,7 +24,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// ClientID and ClientSecret identify the program that people sign in to. OtherClient identifies a second program with the same secret.
+// ClientID and ClientSecret are the credentials of the program under test. OtherClient is the ID of a second program with the same secret.
 const (
 	ClientID     = "paictl"
 	OtherClient  = "another"
@@ -35,7 +35,7 @@ const (
 type Issuer struct {
 	// URL is the issuer's identifier, which is also its address.
 	URL string
-	// CA is the PEM of the issuer's CA.
+	// CA is the PEM certificate of the issuer's CA.
 	CA string
 
 	t       testing.TB
@@ -45,7 +45,7 @@ type Issuer struct {
 	log     *bytes.Buffer
 }
 
-// dex returns the path of the Dex program that "sh hack/dex.sh" has built. It skips the test if Dex wasn't built.
+// dex returns the path of the Dex program, which "sh hack/dex.sh" builds. It skips the test if the program is missing.
 func dex(t testing.TB) string {
 	t.Helper()
 	tier.More(t, "Dex")
@@ -65,8 +65,8 @@ func dex(t testing.TB) string {
 	return file
 }
 
-// Dex starts an issuer for the people in d that may redirect browsers to the addresses in returns. The issuer stops at the end of the test. Dex
-// skips the test if the program wasn't built.
+// Dex starts an issuer for the people in d. The issuer may redirect browsers to the addresses in returns. The issuer stops at the end of the test.
+// Dex skips the test if the program wasn't built.
 func Dex(t testing.TB, d *Directory, returns ...string) *Issuer {
 	t.Helper()
 	i := &Issuer{t: t, folder: t.TempDir(), program: dex(t), log: &bytes.Buffer{}}
@@ -98,7 +98,7 @@ func Dex(t testing.TB, d *Directory, returns ...string) *Issuer {
 	return i
 }
 
-// Start starts the issuer, also after Stop. A restarted issuer doesn't know earlier tokens.
+// Start starts the issuer, also after Stop. A restart invalidates earlier tokens.
 func (i *Issuer) Start() {
 	i.t.Helper()
 	i.process = exec.CommandContext(context.WithoutCancel(i.t.Context()), i.program, "-settings", i.folder+"/settings.json")
@@ -117,7 +117,7 @@ func (i *Issuer) Start() {
 	}, time.Minute, 20*time.Millisecond, "Dex answers")
 }
 
-// Stop stops the issuer, so that it is unavailable.
+// Stop makes the issuer unavailable.
 func (i *Issuer) Stop() {
 	if i.process == nil {
 		return
@@ -152,7 +152,7 @@ func (i *Issuer) Browser(more ...string) *Browser {
 
 var action = regexp.MustCompile(`action="([^"]*)"`)
 
-// SignIn opens an address of the issuer, enters a name and the password, and returns the address that the issuer redirects the browser to.
+// SignIn opens an address of the issuer, and enters a name and the password. It returns the address to which the issuer redirects the browser.
 func (b *Browser) SignIn(address, name string) string {
 	t := b.issuer.t
 	t.Helper()

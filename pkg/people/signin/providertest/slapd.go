@@ -27,8 +27,8 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// Base is the root of the directory. AdminDN and AdminPassword belong to the directory's administrator. Password is the password of all people in
-// the directory.
+// Base is the root of the directory. AdminDN and AdminPassword are the credentials of the directory's administrator. Password is the password of all
+// people in the directory.
 const (
 	Base          = "dc=example,dc=org"
 	AdminDN       = "cn=admin," + Base
@@ -36,11 +36,11 @@ const (
 	Password      = "hunter2 of the lab"
 )
 
-// Directory is a running OpenLDAP server. It has the people kim, lee and *)(uid=*, and the groups ai-team (kim, lee) and operators (kim).
+// Directory is a running OpenLDAP server. It contains the people kim, lee and *)(uid=*, and the groups ai-team (kim, lee) and operators (kim).
 type Directory struct {
-	// URL is the address without TLS, which supports StartTLS. TLS is the address with TLS.
+	// URL is the address for StartTLS. TLS is the address with TLS.
 	URL, TLS string
-	// CA is the PEM of the directory's CA, and CAFile is a file with the same PEM.
+	// CA is the PEM certificate of the directory's CA. CAFile is a file with the same certificate.
 	CA, CAFile string
 
 	t       testing.TB
@@ -119,7 +119,7 @@ access to attrs=userPassword by anonymous auth by * none
 access to * by dn.exact="cn=admin,dc=example,dc=org" read by * none
 `
 
-// program returns the path of an OpenLDAP program, which may not be in the PATH. It skips the test if OpenLDAP isn't installed.
+// program returns the path of an OpenLDAP program, which may be outside the PATH. It skips the test if OpenLDAP isn't installed.
 func program(t testing.TB, name string) string {
 	t.Helper()
 	tier.More(t, "a real directory")
@@ -171,7 +171,7 @@ func (d *Directory) Start() {
 	}, time.Minute, 20*time.Millisecond, "slapd answers")
 }
 
-// Stop stops the directory, so that it is unavailable.
+// Stop makes the directory unavailable.
 func (d *Directory) Stop() {
 	if d.process == nil {
 		return
@@ -187,7 +187,7 @@ func (d *Directory) dial() (*ldap.Conn, error) {
 	return ldap.DialURL(d.TLS, ldap.DialWithTLSConfig(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}))
 }
 
-// Do calls change with a connection of the directory's administrator.
+// Do calls change with a connection that is bound as the directory's administrator.
 func (d *Directory) Do(change func(*ldap.Conn) error) {
 	d.t.Helper()
 	c, err := d.dial()
@@ -239,10 +239,10 @@ func (d *Directory) Remove(uid string) {
 	d.Do(func(c *ldap.Conn) error { return c.Del(ldap.NewDelRequest(PersonDN(uid), nil)) })
 }
 
-// Host is the IP address on which the providers listen: loopback, or an address that a test's hosts can reach.
+// Host is the IP address on which the providers listen. The default is loopback. A test with other machines sets an address that they can reach.
 var Host = "127.0.0.1"
 
-// Free returns an address at Host with a port on which no program listens.
+// Free returns an address at Host with an unused port.
 func Free(t testing.TB) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", Host+":0")
@@ -251,7 +251,7 @@ func Free(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// certify writes a self-signed certificate for Host and its key to two files, and returns the certificate as PEM.
+// certify writes a self-signed certificate for Host, and its key, to two files. It returns the certificate as PEM.
 func certify(t testing.TB, cert, key string) string {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
