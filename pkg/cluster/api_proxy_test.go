@@ -34,7 +34,6 @@ func (l *lab) api(name string) string {
 	return strings.Join(out, " ")
 }
 
-// discovery returns the API's address that the cluster gives to joining machines.
 func (l *lab) discovery() string {
 	b, err := os.ReadFile(l.cluster + "/objects/cluster-info")
 	require.NoError(l.t, err)

@@ -122,7 +122,7 @@ func TestAVirtualAddressThatAnswersIsRefusedBeforeAnythingChanges(t *testing.T) 
 
 		l.host("m2").remove("/.fake/own-address")
 		l.mustUp()
-		// After the cluster has set up the address, a master responds at it.
+		// After the cluster has set up the address, a master responds at the address.
 		l.host("m1").write("/.fake/arp", mac+"\n")
 		assert.Empty(t, lines(l.mustUp().changes))
 	}

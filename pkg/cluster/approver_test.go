@@ -38,7 +38,7 @@ import (
 
 const servingFile = "/var/lib/kubelet/pki/kubelet-server-current.pem"
 
-// olderLab returns a cluster that was created when kubelets still signed their own certificates.
+// olderLab returns a cluster whose kubelets still sign their own certificates.
 func olderLab(t *testing.T, masters, workers int) *lab {
 	t.Helper()
 	l := newLab(t, masters, workers)
@@ -53,7 +53,6 @@ func olderLab(t *testing.T, masters, workers int) *lab {
 	return l
 }
 
-// mustUpOf is mustUp with --limit for one host.
 func (l *lab) mustUpOf(host string) *outcome {
 	l.t.Helper()
 	o := l.up(l.t.Context(), limited(host))
@@ -265,7 +264,6 @@ func TestTheApproverHasTheRightsThatItNeeds(t *testing.T) {
 	require.ErrorContains(t, err, "forbidden")
 }
 
-// create creates the object in one document of a manifest.
 func create(t *testing.T, config *rest.Config, doc []byte) {
 	t.Helper()
 	var o unstructured.Unstructured
@@ -283,7 +281,6 @@ func create(t *testing.T, config *rest.Config, doc []byte) {
 	require.NoError(t, err, "%s", doc)
 }
 
-// nodeRequest returns a certificate request like that of a kubelet.
 func nodeRequest(t *testing.T, node, address string) *certv1.CertificateSigningRequest {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

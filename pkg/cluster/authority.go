@@ -27,7 +27,7 @@ const (
 	signerFile   = pkiDir + "/ca-signing.crt"
 	kubernetesCA = "ca"
 	restartLimit = 30 * time.Minute
-	// readyLimit limits the wait for a component's restart: the time that the restarting program waits for one component, plus a margin.
+	// readyLimit limits the wait for a component's restart. It is the limit of the script that restarts the component, plus a margin.
 	readyLimit = 7 * time.Minute
 	readyPause = 5 * time.Second
 )
@@ -35,13 +35,12 @@ const (
 //go:embed scripts/authority.sh
 var authorityScript string
 
-// authorityNames holds the names of kubeadm's CAs, which are also the paths of their files below pkiDir.
+// authorityNames holds the names of kubeadm's CAs. Each name is also the path of the CA's files below pkiDir.
 var authorityNames = []string{kubernetesCA, "etcd/ca", "front-proxy-ca"}
 
 func authorityCert(name string) string { return path.Join(pkiDir, name+".crt") }
 func authorityKey(name string) string  { return path.Join(pkiDir, name+".key") }
 
-// caStep is a step of the rotation of CAs.
 type caStep int
 
 const (
@@ -53,11 +52,11 @@ const (
 
 func (s caStep) phase() string { return []string{"", phaseTrust, phaseSign, phaseForget}[s] }
 
-// RotateAuthorities replaces the CAs of a cluster: the CAs of Kubernetes, of etcd and of the API's extensions. First, all machines trust the new
-// CAs in addition to the old CAs. Then they get certificates of the new CAs for their existing keys. Finally, they stop trusting the old CAs.
-// Masters are changed one after the other. The API servers also send a certificate of the new CA that the old CA has signed, so that programs that
-// know only the old CA work until they restart. RotateAuthorities reads the progress of an earlier run from the machines. With Options.DryRun it
-// only returns the changes that it would make.
+// RotateAuthorities replaces the CAs of Kubernetes, of etcd and of the API's extensions. In the first step, all machines trust the new CAs in
+// addition to the old CAs. In the second step, the machines get certificates of the new CAs for their existing keys. In the last step, they stop
+// trusting the old CAs. RotateAuthorities changes masters one after the other. The API servers also send a certificate of the new CA that the old
+// CA has signed. Programs that trust only the old CA therefore work until they restart. RotateAuthorities reads the progress of an earlier run from
+// the machines. With Options.DryRun it only returns the changes that it would make.
 func RotateAuthorities(ctx context.Context, s *engine.Spec, o engine.Options, how AuthorityOptions) ([]engine.Change, error) {
 	r := engine.NewRun(s, o)
 	defer r.Close()
@@ -90,15 +89,14 @@ func RotateAuthorities(ctx context.Context, s *engine.Spec, o engine.Options, ho
 
 // AuthorityOptions determine how RotateAuthorities treats machines that it can't reach.
 type AuthorityOptions struct {
-	// Leave leaves out machines that can't be reached, and continues with the others.
+	// Leave makes the rotation skip machines that can't be reached.
 	Leave bool
-	// CatchUp gives the masters' CAs to machines that were left out earlier. It creates no new CAs.
+	// CatchUp gives the current CAs to machines that an earlier rotation has skipped. It creates no new CAs.
 	CatchUp bool
-	// Wait is how long to wait for an API server that isn't ready. 0 means as long as a restart on the machine may take.
+	// Wait limits how long to wait for an API server that isn't ready. 0 means the limit for a restart on the machine.
 	Wait time.Duration
 }
 
-// caRotation is one run of RotateAuthorities.
 type caRotation struct {
 	*engine.Run
 	how      AuthorityOptions
@@ -148,7 +146,6 @@ func (k *caRotation) rotate(ctx context.Context) error {
 	return k.end(ctx)
 }
 
-// read reads the state of all machines that can be reached.
 func (k *caRotation) read(ctx context.Context) error {
 	errs := k.Each(ctx, k.Alive(k.Spec.Nodes), k.look)
 	for n, err := range errs {
@@ -172,7 +169,7 @@ func (k *caRotation) read(ctx context.Context) error {
 	return nil
 }
 
-// refuse returns an error for a rotation that would leave out a part of the control plane, or that would create certificates that aren't valid yet
+// refuse returns an error if the rotation would skip a part of the control plane. It also returns an error if new certificates would not be valid yet
 // on some machine.
 func (k *caRotation) refuse(ctx context.Context) error {
 	for _, n := range append(slices.Clone(k.masters), k.workers...) {
@@ -193,7 +190,6 @@ func (k *caRotation) refuse(ctx context.Context) error {
 	return nil
 }
 
-// nodes returns the nodes of the cluster according to its API.
 func (k *caRotation) nodes(ctx context.Context) (answer.Answer, error) {
 	leader := k.masters[0]
 	if err := k.awaitAPI(ctx, leader); err != nil {
@@ -202,7 +198,7 @@ func (k *caRotation) nodes(ctx context.Context) (answer.Answer, error) {
 	return engine.Answer(k.Read(ctx, leader, "authority", "nodes", k.Spec.SelfAPI(leader)+authorityScript+"a_nodes\n"))
 }
 
-// begin finds the new CAs of an interrupted run or creates new CAs, and returns the step with which to continue.
+// begin loads the new CAs of an interrupted run or creates new CAs. It returns the next step of the rotation.
 func (k *caRotation) begin(ctx context.Context) (caStep, error) {
 	var from *engine.Node
 	for _, n := range k.masters {
@@ -275,7 +271,7 @@ func (*caRotation) whole(m *caMachine) bool {
 	return ok
 }
 
-// resume loads the CAs that an interrupted run has created, and returns the step with which to continue.
+// resume loads the CAs that an interrupted run has created. It returns the next step of the rotation.
 func (k *caRotation) resume(ctx context.Context, from *engine.Node) (caStep, error) {
 	keys, err := k.secrets(ctx, from)
 	if err != nil {
@@ -305,7 +301,7 @@ func (k *caRotation) resume(ctx context.Context, from *engine.Node) (caStep, err
 	return step, nil
 }
 
-// bundle returns the certificates that the file of a CA contains at a step.
+// bundle returns the PEM certificates that the file of a CA contains at the given step.
 func (k *caRotation) bundle(name string, step caStep) []byte {
 	next := k.next[name].Cert
 	switch {
@@ -319,7 +315,6 @@ func (k *caRotation) bundle(name string, step caStep) []byte {
 	return pki.Encode(k.old[name])
 }
 
-// secrets reads the keys of the CAs from a master.
 func (k *caRotation) secrets(ctx context.Context, n *engine.Node) (map[string]secret.String, error) {
 	a, err := engine.Answer(k.Read(ctx, n, "authority", "keys", authorityScript+"a_keys\n"))
 	if err != nil {
@@ -334,7 +329,7 @@ func (k *caRotation) secrets(ctx context.Context, n *engine.Node) (map[string]se
 	return out, nil
 }
 
-// store writes the new CAs and their keys to all masters, before any machine trusts the new CAs.
+// store writes the new CAs and their keys to all masters. It must run before any machine trusts the new CAs.
 func (k *caRotation) store(ctx context.Context) error {
 	for n, err := range k.Each(ctx, k.masters, func(ctx context.Context, n *engine.Node) error {
 		if k.whole(k.machine(n)) {
@@ -355,7 +350,7 @@ func (k *caRotation) store(ctx context.Context) error {
 	return nil
 }
 
-// rotating returns a member on which a rotation of CAs was interrupted, or nil.
+// rotating returns a machine on which a CA rotation was interrupted, or nil.
 func rotating(w *engine.World) *engine.Node {
 	for _, n := range w.Members() {
 		if w.Of(n, engine.PhaseInit).Value("rotating") == "yes" {
@@ -369,7 +364,7 @@ func errRotating(n *engine.Node) error {
 	return hint.Errorf("run paictl cluster certs rotate-ca to continue it", "a rotation of the cluster's authorities was interrupted, as %s says", n.Hostname)
 }
 
-// plan reports the changes that a run would make from a step on.
+// plan reports the changes that a run would make, beginning with the given step.
 func (k *caRotation) plan(step caStep) {
 	for ; step <= caForget; step++ {
 		for _, n := range append(slices.Clone(k.masters), k.workers...) {

@@ -17,10 +17,10 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
-// caEdit is the change of one file: its path, a detail for the report, and the shell command that makes the change.
+// caEdit is the change of one file. detail is a text for the report, and shell is the command that makes the change.
 type caEdit struct{ path, detail, shell string }
 
-// edits returns the changes that bring a machine to a step, in the order in which they are made.
+// edits returns the changes of a machine's files at the given step, in the order in which they must be made.
 func (k *caRotation) edits(n *engine.Node, m *caMachine, step caStep) ([]caEdit, error) {
 	var out []caEdit
 	file := func(to, mode string, data []byte) {
@@ -60,7 +60,7 @@ func (k *caRotation) edits(n *engine.Node, m *caMachine, step caStep) ([]caEdit,
 	return append(out, more...), err
 }
 
-// leaves returns the changes of kubeconfigs, and of the certificates that the CAs have signed.
+// leaves returns the changes of kubeconfigs and of certificates that the CAs have signed.
 func (k *caRotation) leaves(n *engine.Node, m *caMachine, step caStep) ([]caEdit, error) {
 	var out []caEdit
 	for _, p := range slices.Sorted(maps.Keys(m.certs)) {
@@ -103,7 +103,7 @@ func (k *caRotation) leaves(n *engine.Node, m *caMachine, step caStep) ([]caEdit
 	return out, nil
 }
 
-// ours reports whether the CA in a kubeconfig is the cluster's CA at any step.
+// ours reports whether ca contains only CAs of this cluster: the old CA, the new CA, or the old and the new CA.
 func (k *caRotation) ours(ca []byte) bool {
 	for step := caOld; step <= caForget; step++ {
 		if bytes.Equal(ca, k.bundle(kubernetesCA, step)) {
@@ -113,8 +113,8 @@ func (k *caRotation) ours(ca []byte) bool {
 	return false
 }
 
-// again returns a certificate for the same key, signed by the new CA, if the old CA has signed the certificate. It returns nil if the certificate
-// doesn't change. For a server certificate, the result also contains the certificate of the new CA that the old CA has signed.
+// again returns a new certificate for the same key, signed by the new CA. It returns nil if the old CA hasn't signed the existing certificate. For a
+// server certificate, the result also contains the certificate of the new CA that the old CA has signed.
 func (k *caRotation) again(n *engine.Node, have []*x509.Certificate, step caStep) ([]byte, error) {
 	if step < caSign || have[0].IsCA || !n.ControlPlane && !kubelets(n, have[0]) {
 		return nil, nil
@@ -145,8 +145,8 @@ func (k *caRotation) again(n *engine.Node, have []*x509.Certificate, step caStep
 	return nil, nil
 }
 
-// kubelets reports whether a machine's kubelet may have a certificate. Without this check, an attacker with root on the machine could replace the
-// kubelet's certificate with any other certificate, which the new CA would then sign.
+// kubelets reports whether c is a valid certificate for the kubelet of n. Without this check, an attacker with root on the machine could replace
+// the kubelet's certificate with any other certificate, and the new CA would sign that certificate.
 func kubelets(n *engine.Node, c *x509.Certificate) bool {
 	const uses = x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment
 	for _, use := range c.ExtKeyUsage {

@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/pki"
 )
 
-// caMachine holds the certificates, and the checksums of keys, that a machine has reported.
+// caMachine holds the certificates and the checksums of keys that a machine has reported.
 type caMachine struct {
 	certs  map[string][]*x509.Certificate // by path
 	pems   map[string][]*x509.Certificate // the kubelet's certificates, in files with their keys
@@ -25,17 +25,14 @@ type caMachine struct {
 	clock  time.Time
 }
 
-// caConf holds the CA and the client certificate of a kubeconfig.
 type caConf struct{ ca, cert []byte }
 
-// machine returns the last known state of a machine, or nil if the machine isn't a member of the cluster.
 func (k *caRotation) machine(n *engine.Node) *caMachine {
 	k.Mu.Lock()
 	defer k.Mu.Unlock()
 	return k.machines[n]
 }
 
-// look reads the state of one machine.
 func (k *caRotation) look(ctx context.Context, n *engine.Node) error {
 	res, err := k.Read(ctx, n, "authority", "read", authorityScript+"a_read\n")
 	if err != nil {
@@ -51,8 +48,8 @@ func (k *caRotation) look(ctx context.Context, n *engine.Node) error {
 	return nil
 }
 
-// parseMachine parses the output of the script on a machine. An attacker with root on a worker can forge that output, so from a worker only the
-// certificates of the worker's own kubelet are used.
+// parseMachine parses the output of the script on a machine. An attacker with root on a worker can forge that output. parseMachine therefore
+// ignores all certificates from a worker except those of the worker's kubelet.
 func parseMachine(n *engine.Node, said []byte) (*caMachine, error) {
 	a, err := answer.Parse(said)
 	if err != nil || a.Value("member") != "yes" {
@@ -102,7 +99,7 @@ func parseMachine(n *engine.Node, said []byte) (*caMachine, error) {
 const (
 	kubeletConf = "/etc/kubernetes/kubelet.conf"
 	kubeletCert = "/var/lib/kubelet/pki/kubelet-client-current.pem"
-	// skew is how far a machine's clock may be behind, because certificates are valid from an hour before they are issued.
+	// skew limits how far a machine's clock may be behind. Certificates are valid from one hour before they are issued.
 	skew = 30 * time.Minute
 )
 

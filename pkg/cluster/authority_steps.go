@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// bring brings all machines to a step: first the masters one after the other, then the workers.
+// bring changes all machines as the given step requires. It changes the masters one after the other, and then the workers.
 func (k *caRotation) bring(ctx context.Context, step caStep) error {
 	for _, n := range k.masters {
 		if err := k.change(ctx, n, step); err != nil {
@@ -33,8 +33,8 @@ func (k *caRotation) bring(ctx context.Context, step caStep) error {
 	return err
 }
 
-// change brings one machine to a step. It first reads the state of the machine again, because the kubelet or the daily renewal may have replaced
-// certificates and keys.
+// change changes one machine as the given step requires. It first reads the current state of the machine, because the kubelet or the daily renewal
+// may have replaced certificates and keys.
 func (k *caRotation) change(ctx context.Context, n *engine.Node, step caStep) error {
 	if err := k.look(ctx, n); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (k *caRotation) change(ctx context.Context, n *engine.Node, step caStep) er
 	})
 }
 
-// othersReady makes sure that etcd keeps its majority while a master restarts its components.
+// othersReady returns an error unless the API servers of all other masters are ready. Otherwise a restart of n could cost etcd its majority.
 func (k *caRotation) othersReady(ctx context.Context, n *engine.Node) error {
 	if !n.ControlPlane {
 		return nil
@@ -90,7 +90,7 @@ func (k *caRotation) othersReady(ctx context.Context, n *engine.Node) error {
 	return nil
 }
 
-// awaitAPI waits until the API server of a master is ready, because restarts that an interrupted run has begun may still be in progress.
+// awaitAPI waits until the API server of a master is ready. Restarts that an interrupted run has begun may still be in progress.
 func (k *caRotation) awaitAPI(ctx context.Context, n *engine.Node) error {
 	limit := cmp.Or(k.how.Wait, readyLimit)
 	for end, told := k.Opts.Clock().Add(limit), false; ; told = true {
@@ -107,7 +107,6 @@ func (k *caRotation) awaitAPI(ctx context.Context, n *engine.Node) error {
 	}
 }
 
-// holders returns the names of the programs on a machine that read certificates.
 func holders(n *engine.Node) []string {
 	if n.ControlPlane {
 		return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", kubeletComponent}
@@ -117,7 +116,7 @@ func holders(n *engine.Node) []string {
 
 const kubeletComponent = "kubelet"
 
-// restart restarts the programs that haven't read their new certificates yet, and waits until each program works.
+// restart restarts the programs that haven't read their new certificates yet. It waits until each program works.
 func (k *caRotation) restart(ctx context.Context, n *engine.Node, step caStep) ([]engine.Change, error) {
 	var done []engine.Change
 	if n.ControlPlane {
@@ -156,7 +155,7 @@ func (k *caRotation) follows(n *engine.Node) bool {
 	return len(certs) > 0 && pki.Signed(k.next[kubernetesCA].Cert, certs[0])
 }
 
-// refuseLeft returns an error if any node of the cluster has no certificate of the new CA, because the old CA must not be removed in that case.
+// refuseLeft returns an error if any node has no certificate of the new CA. A node without such a certificate would fail without the old CA.
 func (k *caRotation) refuseLeft(ctx context.Context) error {
 	if k.old == nil {
 		return nil
@@ -183,8 +182,8 @@ func (k *caRotation) refuseLeft(ctx context.Context) error {
 	return hint.Errorf("run the same command again once it answers, or remove it from the cluster: paictl node remove "+left[0]+"; to continue without it: --leave-behind", "%s", message)
 }
 
-// unpublish makes the API servers announce only the new CAs to extensions. Each API server adds the CAs that it trusts to the announced CAs. An API
-// server that restarted early also adds the CAs that it trusted before, so unpublish checks the result and repeats the change.
+// unpublish makes the API servers announce only the new CAs to extensions. Each API server adds all CAs that it trusts to the announced CAs. An API
+// server that restarts early therefore adds the old CAs again, so unpublish checks the result and repeats the change.
 func (k *caRotation) unpublish(ctx context.Context) error {
 	leader := k.masters[0]
 	for try := 0; ; try++ {
@@ -225,7 +224,7 @@ func (*caRotation) pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// end restarts those pods of the cluster that have read the old CA, and removes the files of the rotation from the masters.
+// end restarts the pods that have read the old CA, and removes the files of the rotation from the masters.
 func (k *caRotation) end(ctx context.Context) error {
 	leader := k.masters[0]
 	if k.old != nil {

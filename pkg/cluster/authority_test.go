@@ -49,7 +49,7 @@ func newKeyPEM(t testing.TB) (crypto.Signer, []byte) {
 	return key, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})
 }
 
-// issue returns a certificate signed by by, or a self-signed certificate if by is nil.
+// issue returns a certificate that the CA by has signed. If by is nil, the certificate is self-signed.
 func issue(t testing.TB, c *x509.Certificate, key crypto.Signer, by *pki.Authority) *x509.Certificate {
 	t.Helper()
 	c.SerialNumber, c.NotBefore, c.NotAfter, c.BasicConstraintsValid = big.NewInt(7), time.Now().Add(-time.Hour), time.Now().AddDate(1, 0, 0), true
@@ -84,7 +84,6 @@ func withAuthorities(t testing.TB, masters, workers int) *caLab {
 	return l
 }
 
-// certify writes the files to a machine that kubeadm and the kubelet would write.
 func (l *caLab) certify(n *engine.Node, files map[string][]byte) {
 	l.t.Helper()
 	h := l.host(n.Hostname)
@@ -126,7 +125,7 @@ func (l *caLab) certify(n *engine.Node, files map[string][]byte) {
 	h.write(phases.AdminKubeconfig, h.read(phases.AdminKubeconfig)+"    certificate-authority-data: "+ca+"\n    client-certificate-data: "+base64.StdEncoding.EncodeToString(cert)+
 		"\n    client-key-data: "+base64.StdEncoding.EncodeToString(key)+"\n")
 	h.write(kcmManifest, h.read(kcmManifest)+"    - --cluster-signing-cert-file=/etc/kubernetes/pki/ca.crt\n")
-	// The real script restarts the components that are due, and waits for each of them.
+	// The real script restarts the components that are due, and waits for each component.
 	h.write(phases.RenewScript, `d=$PAICTL_ROOT/var/lib/paictl/certificates/due
 for f in "$d"/*; do
 	[ -f "$f" ] || continue
@@ -156,7 +155,6 @@ func (l *caLab) rotate(how AuthorityOptions, edit ...func(*engine.Options)) *out
 
 var confData = regexp.MustCompile(`(certificate-authority|client-certificate)-data: (\S+)`)
 
-// parse returns the certificates in a file, or in a field of a kubeconfig.
 func (l *caLab) parse(host, path, field string) []*x509.Certificate {
 	l.t.Helper()
 	data := []byte(l.host(host).read(path))
@@ -226,7 +224,6 @@ func (l *caLab) settled(hosts ...string) {
 	}
 }
 
-// pair checks that a PEM file contains the key of a certificate.
 func (l *caLab) pair(c *x509.Certificate, data []byte) {
 	l.t.Helper()
 	for {
@@ -306,7 +303,7 @@ func TestARotationOfAuthoritiesWaitsForAllNodes(t *testing.T) {
 	l.settled("m1", "w1")
 	assert.Equal(t, files, l.host("w2").read(authorityCert(kubernetesCA)))
 
-	// The machine returns. No CA signs a certificate that the machine's kubelet may not have, and the machine gets no keys of CAs.
+	// The machine returns. The new CA doesn't sign a certificate that the machine's kubelet may not have, and the machine gets no keys of CAs.
 	w2 := l.host("w2")
 	w2.server = sshtest.NewServer(t, sshtest.Config{Name: "w2", Handler: w2})
 	good := w2.read("/var/lib/kubelet/pki/kubelet-client-1.pem")
@@ -356,7 +353,7 @@ func TestAWorkerGetsNoKeyOfAnAuthority(t *testing.T) {
 	assert.NotContains(t, l.host("m1").read("/etc/kubernetes/other.conf"), "LS0t")
 }
 
-// After a run was killed, a restart that it has begun on a master may still be in progress, so an API server is about to become ready.
+// After a run was killed, its restart of a master's API server may still be in progress.
 func TestARotationOfAuthoritiesWaitsForAPIServersThatRestart(t *testing.T) {
 	for _, restarts := range []string{"m1", "m2"} {
 		t.Run(restarts, func(t *testing.T) {

@@ -20,19 +20,18 @@ import (
 //go:embed scripts/backup.sh
 var backupScript string
 
-// snapshotTimeout limits the time for reading etcd's database.
 const snapshotTimeout = 2 * time.Hour
 
-// NotesName is the name of the ConfigMap with notes about operations on the whole cluster. Its key BackupNote holds the time of the cluster's last
-// backup in RFC 3339.
+// NotesName is the name of the ConfigMap with notes about operations on the whole cluster. BackupNote is the key of the time of the last backup, in
+// RFC 3339.
 const (
 	NotesNamespace = backup.NotesNamespace
 	NotesName      = backup.NotesName
 	BackupNote     = backup.Note
 )
 
-// BackUp adds the data of a machine of the control plane to a backup: etcd's database, and the keys that can't be created again. It doesn't change
-// the machine. It works even without etcd's quorum, as long as the etcd on the machine responds.
+// BackUp adds etcd's database and the keys that can't be created again to a backup. It reads them from one machine of the control plane and doesn't
+// change the machine. It works without etcd's quorum if the etcd on the machine responds.
 func BackUp(ctx context.Context, s *engine.Spec, o engine.Options, w *backup.Writer) error {
 	o.DryRun = true
 	r := engine.NewRun(s, o)
@@ -80,7 +79,6 @@ func BackUp(ctx context.Context, s *engine.Spec, o engine.Options, w *backup.Wri
 	return nil
 }
 
-// snapshot streams etcd's database from a machine to the function use.
 func snapshot(ctx context.Context, r *engine.Run, n *engine.Node, use func(*backup.Snapshot) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -118,7 +116,6 @@ func warnOf(r *engine.Run, n *engine.Node, message string) {
 	r.Emit(engine.Event{Kind: engine.EventWarning, Host: n.Hostname, Phase: "backup", Message: message})
 }
 
-// servedVersion returns the version that a machine's API server reports.
 func servedVersion(ctx context.Context, r *engine.Run, n *engine.Node) (string, error) {
 	res, err := r.Read(ctx, n, "backup", "version", r.Spec.SelfAPI(n)+
 		`self get --raw /version --request-timeout=10s | sed -n 's/.*"gitVersion": *"\([^"]*\)".*/\1/p'`+"\n")

@@ -37,7 +37,7 @@ func (l *lab) serveSnapshot(db []byte, sum [32]byte) {
 	require.NoError(l.t, os.WriteFile(filepath.Join(l.cluster, "snapshot"), []byte(text), 0o600))
 }
 
-// hasKeys writes to each machine of the control plane the keys that kubeadm creates and its stub doesn't.
+// hasKeys writes kubeadm's keys to each machine of the control plane, because the stub of kubeadm doesn't create keys.
 func (l *lab) hasKeys() {
 	for _, h := range l.hosts {
 		if strings.HasPrefix(h.name, "m") {
@@ -164,7 +164,6 @@ func TestABackupThatCannotBeMadeSaysWhy(t *testing.T) {
 	}
 }
 
-// cutSnapshot makes the stream of the database end early.
 func (l *lab) cutSnapshot() {
 	l.t.Helper()
 	file := filepath.Join(l.cluster, "snapshot")

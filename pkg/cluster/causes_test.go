@@ -16,8 +16,8 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// journal returns recorded log lines of containerd v2.4.2 and kubelet v1.36.3 without an API server. The records were made at their start, with a
-// store on an overlay, and with an etcd that got an unknown flag.
+// journal returns recorded log lines of containerd v2.4.2 and kubelet v1.36.3 without an API server. The lines were recorded at a normal start,
+// with a store on an overlay, and with an unknown flag of etcd.
 func journal(t *testing.T, names ...string) (text string) {
 	t.Helper()
 	for _, name := range names {
@@ -56,7 +56,7 @@ exit 1`)
 		assert.NotEmpty(t, hint.Of(err))
 	}
 
-	// Both programs log errors at each start, even if nothing is wrong.
+	// containerd and the kubelet log errors at each start, even at a successful start.
 	f.file("/journal.containerd.service", journal(t, "containerd"))
 	f.file("/journal.kubelet.service", journal(t, "kubelet"))
 	pod := "/var/log/pods/kube-system_etcd-m1_7c/etcd/"
@@ -75,7 +75,7 @@ exit 1`)
 	require.NoError(t, os.Remove(f.root+pod+"1.log"))
 	require.ErrorContains(t, run("k_init '' hash"), `restarting failed container=etcd pod=etcd-m1_kube-system(13396bec83019b5f883b216e3656b3e4)"; etcd: walpb: crc mismatch`)
 
-	// After a change of settings, the pod has a different name, so logs of the older pod don't count.
+	// After a change of settings, the pod has a different name, so the logs of the older pod don't count.
 	older := "/var/log/pods/kube-system_etcd-m1_6b/etcd/"
 	f.file(older+"7.log", "2026-11-28T18:00:01Z stderr F closed\n")
 	require.NoError(t, os.Chtimes(f.root+older, preflightNow, preflightNow))

@@ -23,8 +23,8 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// realMaster holds certificates that the kubeadm of a bundle has created. kubeadm always uses the machine's root, so each command gets a separate
-// /etc in which the folder kubernetes is the folder of the test.
+// realMaster holds certificates that the kubeadm of a bundle has created. kubeadm always uses the machine's root. Each command therefore gets a
+// separate /etc whose folder kubernetes is the folder of the test.
 type realMaster struct {
 	t             *testing.T
 	root, kubeadm string
@@ -71,7 +71,7 @@ func (m *realMaster) read(path string) []byte {
 	return b
 }
 
-// must runs a command with the machine's /etc, in which only the folder kubernetes is replaced, and returns its output.
+// must runs a command and returns its output. In the command's /etc, only the folder kubernetes is replaced.
 func (m *realMaster) must(command string) string {
 	m.t.Helper()
 	cmd := exec.CommandContext(m.t.Context(), "unshare", "--mount", "sh", "-euc", `
@@ -94,7 +94,7 @@ func (m *realMaster) renew() string {
 	return m.must("sh " + m.root + "/program 2>/dev/null")
 }
 
-// pair returns the certificate in crt. It fails the test if key isn't the certificate's key.
+// pair returns the certificate in crt. It fails the test if key isn't the key of the certificate.
 func (m *realMaster) pair(crt, key []byte) *x509.Certificate {
 	m.t.Helper()
 	p, err := tls.X509KeyPair(crt, key)
@@ -107,7 +107,7 @@ func (m *realMaster) pki(name string) *x509.Certificate {
 	return m.pair(m.read("/etc/kubernetes/pki/"+name+".crt"), m.read("/etc/kubernetes/pki/"+name+".key"))
 }
 
-// expire returns a certificate for the same key that expired an hour ago.
+// expire returns a certificate for the same key. The certificate expired an hour ago.
 func (m *realMaster) expire(key []byte, subject pkix.Name) []byte {
 	m.t.Helper()
 	k := "/etc/kubernetes/pki/ca"

@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// master is a machine of the control plane that runs the program that renews certificates, with the stubs in testdata/renew (see lib.sh there).
+// master is a machine of the control plane that runs the renewal program, with the stubs in testdata/renew (see lib.sh there).
 type master struct {
 	t       *testing.T
 	root    string
@@ -34,7 +34,7 @@ const (
 	year = 365*day - 1
 )
 
-// newMaster returns a machine for whose certificates kubeadm reports what it has reported in a record.
+// newMaster returns a machine whose stub of kubeadm reports the certificates in a record.
 func newMaster(t *testing.T, record string) *master {
 	t.Helper()
 	root := t.TempDir()
@@ -75,7 +75,6 @@ var components = []string{"etcd", "kube-apiserver", "kube-controller-manager", "
 
 const kubeletCertificate = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 
-// files returns the paths of the key and of the certificate with a name.
 func files(name string) []string {
 	const k = "/etc/kubernetes/"
 	switch n, etcd := strings.CutPrefix(name, "etcd-"); {
@@ -103,7 +102,6 @@ func (m *master) expires(name string, left int) {
 	}
 }
 
-// made sets the age of a file in days.
 func (m *master) made(path string, days int) {
 	m.t.Helper()
 	then := time.Now().Add(-time.Duration(days) * 24 * time.Hour)
@@ -135,7 +133,6 @@ func (m *master) exists(path string) bool {
 	return err == nil
 }
 
-// settle makes the kubelet start the components that aren't running.
 func (m *master) settle() {
 	m.t.Helper()
 	out, err := m.command("", m.stubs+"/renew/bin/sleep").CombinedOutput()
@@ -156,7 +153,7 @@ func (m *master) command(breaks string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// renew runs the program. It returns the program's standard error, and whether the program succeeded.
+// renew runs the renewal program. It returns the program's standard error, and whether the program succeeded.
 func (m *master) renew(args ...string) (said string, ok bool) {
 	m.t.Helper()
 	cmd := m.command("", append([]string{m.program}, args...)...)
@@ -167,7 +164,6 @@ func (m *master) renew(args ...string) (said string, ok bool) {
 	return stderr.String(), err == nil
 }
 
-// calls returns the renewals and restarts since the last call of calls.
 func (m *master) calls() []string {
 	m.t.Helper()
 	out := strings.FieldsFunc(m.read("/.fake/calls"), func(r rune) bool { return r == '\n' })
@@ -178,8 +174,7 @@ func (m *master) calls() []string {
 	return out
 }
 
-// assertWhole checks that no certificate was lost, that no unfinished work is left, and that each
-// component runs with the current certificates.
+// assertWhole checks that no certificate was lost, that no unfinished work is left, and that each component runs with the current certificates.
 func (m *master) assertWhole() {
 	m.t.Helper()
 	for _, c := range components {
@@ -362,7 +357,7 @@ func TestAMasterWithoutTheAdministratorsCredentialsRenewsItsCertificates(t *test
 		assert.Contains(t, said, "kubeadm did not make /etc/kubernetes/admin.conf again -> on this host:")
 	})
 	for _, u := range [][]byte{phases.RenewCertificatesService, phases.RenewCertificatesBoot} {
-		// With the prefix |, one of the two conditions is enough.
+		// With the prefix |, one of the two conditions is sufficient.
 		assert.Contains(t, string(u), "\nConditionPathExists=|/etc/kubernetes/pki/ca.key\nConditionPathExists=|/etc/kubernetes/admin.conf\n")
 	}
 }
@@ -378,9 +373,9 @@ func TestAMachineThatIsNoMasterIsLeftAlone(t *testing.T) {
 	assert.False(t, m.exists("/var/lib/paictl"))
 }
 
-// TestARenewalThatIsKilledAnywhereIsFinishedByTheNextStart kills the program and all its children at one point after the other. After that, the
-// kubelet continues. At every third point, the machine also restarts. To save time, the test uses only every second point. With
-// PAICTL_TEST_CRASH=all it uses each point, both with and without a restart.
+// TestARenewalThatIsKilledAnywhereIsFinishedByTheNextStart kills the program and all its children at a different point in each subtest. After that,
+// the kubelet continues. At every third point, the machine also restarts. To save time, the test uses only every second point.
+// PAICTL_TEST_CRASH=all selects all points, with and without a restart.
 func TestARenewalThatIsKilledAnywhereIsFinishedByTheNextStart(t *testing.T) {
 	tier.More(t, "a kill at each point of a renewal")
 	t.Parallel()
@@ -564,8 +559,8 @@ func TestAnExpiredCertificateOfTheKubeletIsReplaced(t *testing.T) {
 	assert.Empty(t, m.calls(), "without the authority's key it can't be")
 }
 
-// TestWhatTheOldProgramLeftIsPutBack simulates a power failure of an older release, which moved the manifests away for 25 seconds. The manifests
-// must be restored.
+// TestWhatTheOldProgramLeftIsPutBack simulates a power failure during a renewal by an older release. That release moved the manifests away for 25
+// seconds. The manifests must be restored.
 func TestWhatTheOldProgramLeftIsPutBack(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{nil, {"boot"}} {
@@ -598,8 +593,8 @@ func TestWhatAnEarlierClusterLeftIsNotPutBack(t *testing.T) {
 	m.assertWhole()
 }
 
-// TestBeforeTheKubeletNothingIsWaitedFor simulates a script of "cluster up" that starts the kubelet while it holds the host's lock. If the program
-// waited for the lock before the kubelet starts, each of them would wait for the other.
+// TestBeforeTheKubeletNothingIsWaitedFor simulates a script of "cluster up" that starts the kubelet while it holds the host's lock. The renewal
+// before the start of the kubelet must not wait for that lock, because this would be a deadlock.
 func TestBeforeTheKubeletNothingIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	m := newMaster(t, "expired")
@@ -636,8 +631,8 @@ func TestTheStubOfKubeadmAnswersAsTheRealOne(t *testing.T) {
 	}
 }
 
-// TestUpPutsBackWhatARenewalHasLeft simulates a renewal that was interrupted. Without the repair, the machine would stay a member whose control
-// plane doesn't run.
+// TestUpPutsBackWhatARenewalHasLeft simulates a renewal that was interrupted. Without the repair, the machine would stay a member without a control
+// plane.
 func TestUpPutsBackWhatARenewalHasLeft(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1, 0)

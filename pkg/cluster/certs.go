@@ -15,8 +15,8 @@ import (
 
 const phaseCerts = "certs"
 
-// RenewCertificates renews the certificates of the control plane that expire within the given number of days, and restarts the components that use
-// them. It handles one master after the other, and stops at the first master that fails. If Options.Limit is set, it handles only the named
+// RenewCertificates renews certificates of the control plane that expire within the given number of days. It restarts the components that use these
+// certificates. It processes one master after the other and stops at the first failure. If Options.Limit is set, it processes only the named
 // machines.
 func RenewCertificates(ctx context.Context, s *engine.Spec, o engine.Options, days int) error {
 	r := engine.NewRun(s, o)
@@ -52,7 +52,7 @@ func RenewCertificates(ctx context.Context, s *engine.Spec, o engine.Options, da
 	return r.Summary("cluster certs renew", masters, nil)
 }
 
-// renew runs the renewal program of the daily timer on one master. The program itself takes the machine's lock.
+// renew runs the program of the daily renewal on one master. The program itself locks the machine.
 func renew(ctx context.Context, r *engine.Run, n *engine.Node, days int) ([]engine.Change, error) {
 	res, err := r.Exec(ctx, n, ssh.Script{Name: "certs/renew", Mutates: true, Timeout: r.Opts.StepTimeout, Body: engine.PreludeScript + fmt.Sprintf(`
 f=$R%s

@@ -72,7 +72,6 @@ func TestTheCertificateOfAKubeletsServerIsListedWithItsSigner(t *testing.T) {
 	assert.Equal(t, []any{"w1", "kubelet-server", "w1-ca@1764250732", true, 299}, []any{w1.Host, w1.Name, w1.Issuer, w1.SelfSigned, w1.Days})
 }
 
-// signedBy returns the PEM of a certificate whose issuer has the given name.
 func signedBy(t *testing.T, name, issuer string, end time.Time) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
 
-// compares returns a copy whose comparison returns files and err, and a list that records the compared texts.
+// compares returns a copy whose comparison returns files and err, and a list of the compared texts.
 func compares(files []string, err error) (*engine.Copy, *[]string) {
 	asked := &[]string{}
 	return &engine.Copy{Namespace: "pai-system", Name: "pai-configuration", Push: "paictl config push -p conf",

@@ -26,8 +26,8 @@ type story struct {
 	lab *lab // the lab, prepared up to the point where the run starts
 	// run makes one run, like a new process of paictl.
 	run func() *outcome
-	// between, if set, is called after the interrupted run has ended. Without it, the next run starts at once, while commands of the dead paictl
-	// may still be running.
+	// between, if set, is called after the interrupted run has ended. Without it, the next run starts at once, while commands of the dead paictl may
+	// still be running.
 	between func()
 	// check inspects the result of the last run. c is nil for the undisturbed run, which comes first.
 	check func(c *crash, last *outcome)
@@ -35,12 +35,12 @@ type story struct {
 	mayFail bool
 }
 
-// cutOff interrupts a story and runs it again to its end. Either paictl dies before, during or after one of its commands, or the power fails at a
-// point inside a command. For each interruption, begin creates the story in a new lab.
+// cutOff interrupts a story and then runs the story to its end. Either paictl dies before, during or after one of its commands, or the power fails
+// at a point inside a command. For each interruption, begin creates the story in a new lab.
 //
-// A usual run uses the given number of commands and points, of as many kinds as possible. The sample depends on the test's own program, so it
-// changes with the code, and is the same when the test is repeated. In the gate it is always the same. PAICTL_TEST_CRASH=NUMBER uses the number as
-// the seed, and PAICTL_TEST_CRASH=all uses all commands and up to mostPoints points, which takes hours.
+// A usual run uses a sample of commands and points, of as many kinds as possible. The sample depends on the test's binary, so it changes with the
+// code. In the gate, it is always the same. PAICTL_TEST_CRASH=NUMBER uses the number as the seed. PAICTL_TEST_CRASH=all uses all commands and up to
+// mostPoints points, which takes hours.
 func cutOff(t *testing.T, commands, points int, begin func(t *testing.T) story) {
 	t.Helper()
 	clean := begin(t)
@@ -72,7 +72,7 @@ func cutOff(t *testing.T, commands, points int, begin func(t *testing.T) story) 
 			if s.between != nil {
 				s.between()
 			}
-			// The run waits only for the lock, which the machine releases when it notices the end of the connection.
+			// The run waits only for the lock. The machine releases the lock when it detects the end of the connection.
 			last = s.run()
 			for isLocked(last.err) {
 				last = s.run()
@@ -85,7 +85,6 @@ func cutOff(t *testing.T, commands, points int, begin func(t *testing.T) story) 
 	}
 }
 
-// cut makes one run with the crash c.
 func (s story) cut(c *crash) *outcome {
 	c.lab = s.lab
 	s.lab.crash.Store(c)
@@ -98,7 +97,6 @@ func (s story) cut(c *crash) *outcome {
 	return o
 }
 
-// cut describes a planned crash.
 type cut struct {
 	name   string
 	at     int
@@ -116,7 +114,7 @@ func cutInside(kinds []string, i int) cut {
 	return cut{name: fmt.Sprintf("power off at point %d, %s", i+1, kinds[i]), breaks: i + 1}
 }
 
-// mostPoints limits how many points PAICTL_TEST_CRASH=all uses from each story.
+// mostPoints limits the number of points of each story with PAICTL_TEST_CRASH=all.
 const mostPoints = 700
 
 func allCuts(commands, points []string, seed uint32) []cut {
@@ -133,7 +131,6 @@ func allCuts(commands, points []string, seed uint32) []cut {
 	return out
 }
 
-// sampleOf returns crashes at a number of commands and points, of as many kinds as possible.
 func sampleOf(commands, points []string, ofCommands, ofPoints int, seed uint32) []cut {
 	var out []cut
 	for n, i := range amongKinds(commands, ofCommands, seed) {
@@ -145,8 +142,7 @@ func sampleOf(commands, points []string, ofCommands, ofPoints int, seed uint32) 
 	return out
 }
 
-// amongKinds returns n indexes whose kinds are spread evenly among all kinds. The seed selects the first kinds, and the index among those of a
-// kind.
+// amongKinds returns n indexes that are spread evenly over all kinds. The seed selects the first kinds and the index within each kind.
 func amongKinds(kinds []string, n int, seed uint32) []int {
 	var order []string
 	places := map[string][]int{}
@@ -165,7 +161,7 @@ func amongKinds(kinds []string, n int, seed uint32) []int {
 	return slices.Compact(out)
 }
 
-// program returns a number that depends on the test's own program, and so on all code that it tests.
+// program returns a number that depends on the test's binary, and so on all tested code.
 var program = sync.OnceValues(func() (uint32, error) {
 	name, err := os.Executable()
 	if err != nil {
@@ -181,7 +177,7 @@ var program = sync.OnceValues(func() (uint32, error) {
 	return binary.BigEndian.Uint32(h.Sum(nil)), err
 })
 
-// sampleSeed returns the seed of a test's sample. all reports whether the test uses all points instead of a sample.
+// sampleSeed returns the seed of a test's sample. The second result reports whether the test uses all points instead of a sample.
 func sampleSeed(t *testing.T) (seed uint32, all bool) {
 	t.Helper()
 	v := os.Getenv("PAICTL_TEST_CRASH")
@@ -200,7 +196,6 @@ func sampleSeed(t *testing.T) (seed uint32, all bool) {
 	return seed ^ name.Sum32(), v == "all"
 }
 
-// allCrashes reports whether the tests that interrupt paictl use all points, which takes a long time.
 func allCrashes() bool { return os.Getenv("PAICTL_TEST_CRASH") == "all" }
 
 func isLocked(err error) bool {
@@ -208,7 +203,6 @@ func isLocked(err error) bool {
 	return is
 }
 
-// listened is a reader that keeps a copy of the data that was read.
 type listened struct {
 	r    io.Reader
 	mu   sync.Mutex

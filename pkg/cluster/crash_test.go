@@ -20,7 +20,6 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
 
-// moment is the time of a crash relative to a remote command.
 type moment string
 
 const (
@@ -29,10 +28,10 @@ const (
 	afterCommand  moment = "after"  // it has ended, but paictl never gets the result
 )
 
-// countOnly is a point that no run reaches, so that the run only counts the points.
+// countOnly is a point that no run reaches. With this point, the run only counts the points.
 const countOnly = 1 << 30
 
-// crash simulates kill -9 for paictl: all of its connections end at once, and it makes no new ones.
+// crash simulates kill -9 for paictl. All of its connections end at once, and it makes no new connections.
 type crash struct {
 	lab    *lab
 	at     int    // the command, counted over all hosts; 0 for no command
@@ -72,7 +71,6 @@ func (c *crash) now() {
 	})
 }
 
-// exec runs the nth command on a host.
 func (c *crash) exec(ctx context.Context, h *fakeHost, shell sshtest.Shell, n int, e *sshtest.Exec) int {
 	if c.breaks != 0 {
 		shell.Path = append([]string{h.lab.path[0] + "/../break"}, shell.Path...)
@@ -97,7 +95,6 @@ func (c *crash) exec(ctx context.Context, h *fakeHost, shell sshtest.Shell, n in
 	return code
 }
 
-// hits returns how many points inside the stubs were passed.
 func (c *crash) hits() int {
 	info, err := os.Stat(c.lab.cluster + "/hits")
 	if err != nil {
@@ -106,7 +103,6 @@ func (c *crash) hits() int {
 	return int(info.Size())
 }
 
-// note records the kind of the nth command.
 func (c *crash) note(n int, kind string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,7 +112,6 @@ func (c *crash) note(n int, kind string) {
 	c.commands[n] = kind
 }
 
-// commandKinds returns the kinds of all commands in their order.
 func (c *crash) commandKinds() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,7 +125,7 @@ func (c *crash) commandKinds() []string {
 	return out
 }
 
-// pointKinds returns the programs that contain the points, in the order of the points.
+// pointKinds returns the program of each point, in the order of the points.
 func (c *crash) pointKinds() []string {
 	b, _ := os.ReadFile(c.lab.cluster + "/points")
 	return strings.FieldsFunc(string(b), func(r rune) bool { return r == '\n' })
@@ -189,7 +184,7 @@ func TestEveryCrashHealsByTheNextRun(t *testing.T) {
 	}
 }
 
-// changeMuch creates a cluster, and then makes changes that cause work in every phase.
+// changeMuch creates a cluster and then makes changes that cause work in every phase.
 func changeMuch(l *lab) {
 	l.host("w1").write("/proc/sys/vm/swappiness", "60\n")
 	l.host("m1").write("/proc/sys/vm/swappiness", "60\n")

@@ -21,9 +21,9 @@ var downScript string
 
 const phaseDown = "down"
 
-// Down restores the machines to their state before paictl: it stops the cluster's pods and programs, removes the files that they have written, and
-// undoes the changes in paictl's record on each machine, in reverse order. It needs neither a bundle nor a working cluster. Machines that can't be
-// reached are set aside and named in a *PartialError. If purgeData is set, it also removes the data folder of the services.
+// Down restores machines to their state before paictl. It stops the cluster's pods and programs and removes the files that they have written. It then
+// undoes the changes in paictl's record on each machine, in reverse order. Down needs neither a bundle nor a working cluster. It skips machines that
+// can't be reached and names them in a *PartialError. If purgeData is set, it also removes the data folder of the services.
 func Down(ctx context.Context, s *engine.Spec, o engine.Options, purgeData bool) ([]engine.Change, error) {
 	r := engine.NewRun(s, o)
 	defer r.Close()
@@ -65,10 +65,10 @@ func Down(ctx context.Context, s *engine.Spec, o engine.Options, purgeData bool)
 	return all, r.Summary("cluster down", nodes, all)
 }
 
-// undo holds the settings that the script needs in addition to the record on the host.
+// undo holds the script's settings that the record on the host doesn't contain.
 type undo struct{ etcdDir, podCIDR, dataDir string }
 
-// newUndo returns the settings for an undo. It returns an error for folders that "cluster up" would reject, so that these folders aren't deleted.
+// newUndo returns the settings for an undo. To protect other data, it returns an error for folders that "cluster up" would reject.
 func newUndo(s *engine.Spec, purgeData bool) (*undo, error) {
 	k := s.Config.Kubernetes.Kubernetes
 	u := &undo{etcdDir: k.EtcdDataPath, podCIDR: k.PodCIDR}
@@ -84,7 +84,7 @@ func newUndo(s *engine.Spec, purgeData bool) (*undo, error) {
 	return u, nil
 }
 
-// script returns the script for the mode list or run. In the mode run, the script takes the host's lock, like every script that changes a host.
+// script returns the script for a mode, which is list or run. In the mode run, the script takes the host's lock.
 func (u *undo) script(runID, mode string) string {
 	head := engine.PreludeScript
 	if mode == "run" {
@@ -94,7 +94,7 @@ func (u *undo) script(runID, mode string) string {
 		shell.Quote(runID), phaseDown, shell.Quote(strings.TrimSuffix(u.etcdDir, "/")), shell.Quote(u.podCIDR), shell.Quote(strings.TrimSuffix(u.dataDir, "/")), mode)
 }
 
-// list reads from every host which changes must be undone.
+// list reads the changes that must be undone from every host.
 func (u *undo) list(ctx context.Context, r *engine.Run, nodes []*engine.Node) (map[*engine.Node][]engine.Change, error) {
 	var mu sync.Mutex
 	found := map[*engine.Node][]engine.Change{}
@@ -119,7 +119,7 @@ func (u *undo) ask(ctx context.Context, r *engine.Run, n *engine.Node) ([]engine
 	return undoChanges(n, res.Stdout), nil
 }
 
-// undoChanges parses the lines of the script's output, whose fields are: undo, action, target, detail.
+// undoChanges parses the script's output. The fields of each line are: undo, action, target, detail.
 func undoChanges(n *engine.Node, out []byte) []engine.Change {
 	var cs []engine.Change
 	a, _ := answer.Parse(out) // a line is a path and a few words
@@ -132,7 +132,6 @@ func undoChanges(n *engine.Node, out []byte) []engine.Change {
 	return cs
 }
 
-// apply undoes the changes on all hosts concurrently.
 func (u *undo) apply(ctx context.Context, r *engine.Run, nodes []*engine.Node, found map[*engine.Node][]engine.Change) error {
 	errs := r.Each(ctx, r.Alive(nodes), func(ctx context.Context, n *engine.Node) error {
 		if len(found[n]) == 0 {
@@ -145,7 +144,6 @@ func (u *undo) apply(ctx context.Context, r *engine.Run, nodes []*engine.Node, f
 	return r.SetAsideAll(ctx, phaseDown, errs)
 }
 
-// host undoes all changes on one host, and emits the events about it.
 func (u *undo) host(ctx context.Context, r *engine.Run, n *engine.Node, planned int) error {
 	start := r.Opts.Clock()
 	r.Emit(engine.Event{Kind: engine.EventPhaseStarted, Host: n.Hostname, Phase: phaseDown, Changes: planned})
@@ -164,8 +162,8 @@ func (u *undo) host(ctx context.Context, r *engine.Run, n *engine.Node, planned 
 	return nil
 }
 
-// run runs the script on one host and returns the changes that it has undone, even if it failed. Changes that the script could not undo become
-// warnings.
+// run runs the script on one host. It returns the changes that the script has undone, even if the script failed. It emits a warning for each change
+// that the script could not undo.
 func (u *undo) run(ctx context.Context, r *engine.Run, n *engine.Node) ([]engine.Change, error) {
 	res, err := r.Exec(ctx, n, ssh.Script{Name: "down/run", Mutates: true, Timeout: r.Opts.StepTimeout, Body: u.script(r.Id, "run")})
 	done := undoChanges(n, res.Stdout)
@@ -180,8 +178,8 @@ func (u *undo) run(ctx context.Context, r *engine.Run, n *engine.Node) ([]engine
 	return done, nil
 }
 
-// reach dials hosts for an operation that must continue even without some of them. It sets aside hosts that don't respond, including hosts of the
-// control plane. If hosts reject the login, it returns an error before anything is changed, unless only a few workers do so.
+// reach dials hosts for an operation that must continue without unreachable hosts. It skips hosts that don't respond, including hosts of the control
+// plane. It returns an error if hosts reject the login, unless only a few workers do so.
 func reach(ctx context.Context, r *engine.Run, nodes []*engine.Node) error {
 	errs := r.Each(ctx, nodes, r.Dial)
 	var findings []preflight.Finding
@@ -205,8 +203,8 @@ func reach(ctx context.Context, r *engine.Run, nodes []*engine.Node) error {
 	return nil
 }
 
-// lockIfReached takes the cluster's lock. If no machine of the control plane responds, it emits a warning instead, and only the locks of the
-// machines protect the run.
+// lockIfReached takes the cluster's lock. If no machine of the control plane responds, it emits a warning, and the run uses only the locks of the
+// machines.
 func lockIfReached(ctx context.Context, r *engine.Run) (context.Context, func(), error) {
 	masters := r.Spec.ControlPlane()
 	if len(r.Alive(masters)) == 0 && !r.Opts.DryRun {
@@ -217,8 +215,8 @@ func lockIfReached(ctx context.Context, r *engine.Run) (context.Context, func(),
 	return r.Lock(ctx)
 }
 
-// removeLock deletes the file of the cluster's lock while this run holds the lock. It is the last file of paictl on a machine of the control plane.
-// If the deletion fails, the file disappears at the next restart of the machine.
+// removeLock deletes the file of the cluster's lock while this run holds the lock. If the deletion fails, the file disappears when the machine
+// restarts.
 func removeLock(ctx context.Context, r *engine.Run, nodes []*engine.Node) {
 	var masters []*engine.Node
 	for _, n := range r.Alive(nodes) {

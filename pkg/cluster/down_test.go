@@ -57,8 +57,8 @@ func (l *lab) down(ctx context.Context, purge bool, edit ...func(*labOptions, *s
 	return &outcome{changes: cs, err: err, events: events.events, trips: counter}
 }
 
-// machines returns the state of the machines without the cluster. It leaves out files that the stubs store beside containerd's folder and about the
-// programs that were called.
+// machines returns the state of the machines without the cluster. It omits files that the stubs store beside containerd's folder and about the called
+// programs.
 func (l *lab) machines() string {
 	var out []string
 	for _, line := range l.state() {
@@ -247,7 +247,7 @@ func TestDownEndsThePodsProcessesAndNoOthers(t *testing.T) {
 	}
 }
 
-// sleeper starts a process that the fake host shows in its /proc. The channel is closed when the process has ended.
+// sleeper starts a process that the fake host shows in its /proc. The channel is closed when the process ends.
 func sleeper(t *testing.T, h *fakeHost, cgroup, cmdline string) <-chan struct{} {
 	t.Helper()
 	cmd := exec.Command("/bin/sleep", "300")
@@ -320,7 +320,6 @@ func TestScriptsOfThisHalfAreSound(t *testing.T) {
 	}
 }
 
-// sound checks the syntax of a script with several shells.
 func sound(t *testing.T, body string) {
 	t.Helper()
 	for _, shell := range []string{"sh", "dash", "bash"} {
@@ -343,7 +342,7 @@ func TestDownLeavesTheFoldersOfTheOperatorAsTheyWere(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(h.root+from), 0o755))
 		require.NoError(t, os.Symlink(h.root+to, h.root+from))
 	}
-	// A disk is mounted at each folder of the master, and one disk below another.
+	// A disk is mounted at each folder of the master. One disk is mounted below another disk.
 	mounts := []string{"1 0 8:1 / / rw - ext4 /dev/vda1 rw"}
 	for _, d := range []string{"/var/lib/kubelet", "/var/lib/containerd", "/var/lib/etcd", "/etc/kubernetes", "/var/lib/kubelet/pods"} {
 		mounts = append(mounts, "2 1 8:2 / "+d+" rw - ext4 /dev/vdb1 rw")
@@ -351,7 +350,7 @@ func TestDownLeavesTheFoldersOfTheOperatorAsTheyWere(t *testing.T) {
 	}
 	m.write("/var/lib/kubelet/notes", "the operator's")
 	m.write("/proc/self/mountinfo", strings.Join(mounts, "\n")+"\n")
-	// On the worker, the folders are links. A token is mounted at its path without links.
+	// On the worker, the folders are links. A token is mounted at its resolved path.
 	for _, d := range []string{"/var/lib/kubelet", "/var/lib/containerd", "/etc/kubernetes", "/etc/cni", "/opt/cni", "/var/lib/paictl"} {
 		link(w, d, "/data"+d)
 	}
@@ -373,7 +372,7 @@ func TestDownLeavesTheFoldersOfTheOperatorAsTheyWere(t *testing.T) {
 	l.mustUp()
 }
 
-// The second run must recognize the operator's folders, too.
+// The second run must also recognize the operator's folders.
 func TestADownThatFailsLateLeavesTheFoldersOfTheOperatorToTheNext(t *testing.T) {
 	t.Parallel()
 	l := newWholeLab(t, 1, 0)

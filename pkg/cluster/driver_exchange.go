@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// batch drains some machines, replaces their drivers, and uncordons the machines whose drivers work.
+// batch drains the machines in batch and replaces their drivers. It uncordons the machines whose drivers work.
 func (u *driverUpgrade) batch(ctx context.Context, w *engine.World, batch []*engine.Node) {
 	u.eachAside(ctx, batch, phaseDrain, func(ctx context.Context, n *engine.Node) error {
 		err := tell(ctx, u.Run, n, phaseDrain, func(ctx context.Context, n *engine.Node) ([]engine.Change, error) {
@@ -43,7 +43,7 @@ func (u *driverUpgrade) batch(ctx context.Context, w *engine.World, batch []*eng
 	}
 }
 
-// eachAside calls do for each machine that hasn't failed yet, and sets a machine aside if do returns an error for it.
+// eachAside calls do for each machine that hasn't failed yet. If do returns an error, the machine counts as failed.
 func (u *driverUpgrade) eachAside(ctx context.Context, nodes []*engine.Node, phase string, do func(context.Context, *engine.Node) error) {
 	for n, err := range u.Each(ctx, u.Alive(nodes), do) {
 		if !engine.IsCancel(ctx, err) {
@@ -52,8 +52,8 @@ func (u *driverUpgrade) eachAside(ctx context.Context, nodes []*engine.Node, pha
 	}
 }
 
-// exchange installs the configured drivers on drained machines. If a driver can't be installed and restarts returns true for the error, exchange
-// restarts the machine and repeats the installation.
+// exchange installs the configured drivers on drained machines. If the installation on a machine fails and restarts returns true for the error,
+// exchange restarts the machine and repeats the installation.
 func (u *driverUpgrade) exchange(ctx context.Context, w *engine.World, nodes []*engine.Node, restarts func(*engine.Node, error) bool) {
 	p, failed := u.planFor(ctx, w, u.Alive(nodes))
 	var again []*engine.Node
@@ -79,7 +79,7 @@ func (u *driverUpgrade) exchange(ctx context.Context, w *engine.World, nodes []*
 	u.exchange(ctx, w, again, nil)
 }
 
-// stepAll replaces the drivers of machines concurrently, and returns the errors of machines that failed.
+// stepAll replaces the drivers of machines concurrently. It returns the errors of the machines that failed.
 func (u *driverUpgrade) stepAll(ctx context.Context, p *engine.Plan, nodes []*engine.Node) map[*engine.Node]error {
 	pr := engine.NewProgress(p, nodes)
 	errs := make([]error, len(nodes))
@@ -117,7 +117,7 @@ func (u *driverUpgrade) fail(ctx context.Context, n *engine.Node, phase string, 
 	u.SetAside(n, phase, err)
 }
 
-// planFor reads the state of drained machines again, and returns the plan with the changes to make, and the errors of machines that failed.
+// planFor reads the state of drained machines again. It returns the plan with the changes to make, and the errors of machines that failed.
 func (u *driverUpgrade) planFor(ctx context.Context, w *engine.World, nodes []*engine.Node) (*engine.Plan, map[*engine.Node]error) {
 	now := &engine.World{Want: w.Want, Facts: maps.Clone(w.Facts), Limit: w.Limit, Leader: w.Leader}
 	p := &engine.Plan{World: now, Phases: []engine.Phase{u.driver}, Todo: map[string]map[string][]engine.Change{}}

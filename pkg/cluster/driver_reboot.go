@@ -13,25 +13,24 @@ import (
 )
 
 const (
-	// readyAgain is how long a node may take to become Ready after its machine has started. The limit in scripts/remove.sh is the same.
+	// readyAgain limits how long a node may take to become Ready after its machine has started. The limit in scripts/remove.sh must be the same.
 	readyAgain = 5 * time.Minute
-	// rebootLimit is how long a machine may take to start, because servers with a lot of memory test it for a quarter of an hour.
+	// rebootLimit limits how long a machine may take to start. Servers with a lot of memory test it for a quarter of an hour.
 	rebootLimit = 30 * time.Minute
 	rebootLook  = 3 * time.Second
-	// rebootAgain is how long a machine may respond without having restarted before it is ordered to restart again, because a service may take 90 s
-	// to stop.
+	// rebootAgain is the time after which the reboot command is repeated if the machine hasn't restarted. It is long because a service may take 90 s to
+	// stop.
 	rebootAgain = 3 * time.Minute
-	// needReboot is the beginning of the error that scripts/driver.sh reports if only a restart of the machine helps.
+	// needReboot is the prefix of the error that scripts/driver.sh prints if only a restart of the machine helps.
 	needReboot = "a reboot is needed"
 )
 
 func needsReboot(err error) bool { return err != nil && strings.Contains(err.Error(), needReboot) }
 
-// bootScript prints values that change at each start of a machine. It also prints the start time of the first process, because a container shows
-// the boot_id of its host.
+// bootScript prints values that change each time a machine starts. It prints the start time of the first process in addition to the boot_id,
+// because a container has the boot_id of its host.
 const bootScript = "cat /proc/sys/kernel/random/boot_id\nawk '{ print $22 }' /proc/1/stat\n"
 
-// reboot restarts a machine, and waits until it responds again.
 func (u *driverUpgrade) reboot(ctx context.Context, n *engine.Node) ([]engine.Change, error) {
 	before, err := u.Read(ctx, n, phaseReboot, "look", bootScript)
 	if err != nil {
@@ -72,15 +71,13 @@ func (u *driverUpgrade) reboot(ctx context.Context, n *engine.Node) ([]engine.Ch
 	}
 }
 
-// restart orders a machine to restart.
 func (u *driverUpgrade) restart(ctx context.Context, n *engine.Node) error {
 	_, err := u.Exec(ctx, n, ssh.Script{Name: phaseReboot + "/restart", Mutates: true, Timeout: time.Minute,
-		// The restart is delayed by a second, so that the response still arrives.
+		// The script delays the restart by a second, so that its output still arrives.
 		Body: engine.ApplyProgram(u.Id, phaseReboot, "note reboot \"the driver's module can't be loaded otherwise\"\n(sleep 1; systemctl reboot || shutdown -r now) </dev/null >/dev/null 2>&1 &\n")})
 	return err
 }
 
-// disconnect closes the connection to a machine, so that the next attempt dials again.
 func (u *driverUpgrade) disconnect(n *engine.Node) {
 	u.Mu.Lock()
 	defer u.Mu.Unlock()
@@ -90,10 +87,10 @@ func (u *driverUpgrade) disconnect(n *engine.Node) {
 	delete(u.Hosts, n.Hostname)
 }
 
-// errNotRestarted means that a machine responds, but hasn't restarted since it was ordered to.
+// errNotRestarted means that a machine responds but hasn't restarted yet.
 var errNotRestarted = errors.New("it answers, but has not restarted")
 
-// isBack reports whether a machine responds and has restarted. Otherwise the error says why not. If the script ran, the connection stays open.
+// isBack reports whether a machine responds and has restarted. If it returns false, the error contains the reason.
 func (u *driverUpgrade) isBack(ctx context.Context, n *engine.Node, before string) (bool, error) {
 	h, err := u.Opts.Dialer.Dial(ctx, n.Target)
 	if err != nil {

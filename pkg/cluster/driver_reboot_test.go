@@ -17,7 +17,6 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// restarting is a machine that records the end of its connection.
 type restarting struct {
 	ssh.Host
 	closed bool
@@ -34,7 +33,6 @@ func (h *restarting) Close() error {
 	return nil
 }
 
-// dialed is a Dialer that returns the given errors one after the other.
 type dialed struct {
 	answers []error
 	n       int
@@ -56,7 +54,7 @@ func rebooted(t *testing.T, d ssh.Dialer, h ssh.Host) (*driverUpgrade, *engine.N
 	return u, s.Nodes[at]
 }
 
-// deaf is a machine that ignores the first orders to restart.
+// deaf is a machine that ignores the first restart commands.
 type deaf struct {
 	ssh.Host
 	ignores, orders int
@@ -75,7 +73,7 @@ func (*deaf) Close() error { return nil }
 
 func (h *deaf) Dial(context.Context, ssh.Target) (ssh.Host, error) { return h, nil }
 
-// An order to restart may have no effect, for example if systemd rejects it. The machine then still runs its earlier boot.
+// A restart command may have no effect, for example if systemd rejects the command. The machine then hasn't restarted.
 func TestAMachineThatDoesNotRestartIsRestartedAgain(t *testing.T) {
 	h := &deaf{ignores: 2}
 	u, n := rebooted(t, h, h)

@@ -41,7 +41,7 @@ nvidia-modprobe 535.161.07-1~deb12u1
 linux-headers-6.1.0-fake 6.1.140-1
 `
 
-// gpus gives a machine two H100 GPUs that the layout lists, and gives apt a repository of drivers.
+// gpus gives a machine two H100 GPUs as in the layout, and gives apt a repository of drivers.
 func (h *fakeHost) gpus() {
 	for _, address := range []string{"0000:07:00.0", "0000:0a:00.0"} {
 		for file, v := range map[string]string{"vendor": "0x10de", "device": "0x2330", "class": "0x030200"} {
@@ -59,7 +59,6 @@ func (h *fakeHost) gpus() {
 	}
 }
 
-// gpuLab returns a lab whose worker has GPUs and is to get a driver.
 func gpuLab(t *testing.T) (*lab, *fakeHost) {
 	t.Helper()
 	l := newLab(t, 1, 1)
@@ -71,13 +70,12 @@ func gpuLab(t *testing.T) (*lab, *fakeHost) {
 
 func (l *lab) driver(d config.GPUDriver) { l.conf.Kubernetes.Kubernetes.GPUDriver = d }
 
-// driverUp runs "cluster up" with only the driver's phase.
 func (l *lab) driverUp() *outcome {
 	l.t.Helper()
 	return l.up(l.t.Context(), func(o *labOptions, _ *ssh.Options) { o.Phases = []string{phases.PhaseDriver} })
 }
 
-// driverFails runs the driver's phase, which must fail with all of the given texts.
+// driverFails runs the driver's phase. The error must contain all given texts.
 func (l *lab) driverFails(says ...string) {
 	l.t.Helper()
 	o := l.driverUp()
@@ -98,7 +96,6 @@ func (h *fakeHost) packages() []string {
 	return out
 }
 
-// has installs a package on a machine without paictl.
 func (h *fakeHost) has(name, state string) { h.write("/.fake/dpkg/"+name, state+"\n") }
 
 func (h *fakeHost) loaded() string { return h.read("/proc/driver/nvidia/version") }
@@ -251,7 +248,6 @@ func TestWhatStandsInTheWayIsFoundBeforeAnythingIsTouched(t *testing.T) {
 	}
 }
 
-// opens makes a process keep a file open.
 func (h *fakeHost) opens(pid, program, file string) {
 	h.write("/proc/"+pid+"/comm", program+"\n")
 	require.NoError(h.lab.t, os.MkdirAll(h.root+"/proc/"+pid+"/fd", 0o755))
@@ -477,7 +473,7 @@ func TestGPUsOfVirtualMachinesAreNotTheDrivers(t *testing.T) {
 	require.NoError(t, l.driverUp().err)
 }
 
-// The test asks the real apt which version it would install.
+// The test queries the real apt for the version to install.
 func TestAReleaseIsPreferredBehindAnEpochToo(t *testing.T) {
 	tier.More(t, "apt")
 	for _, p := range []string{"apt-get", "apt-cache", "dpkg-deb"} {
@@ -569,7 +565,7 @@ func TestWhereTheModuleDoesntLoad(t *testing.T) {
 	assert.Equal(t, []string{"load " + phases.ModuleTarget, "enable " + phases.PersistenceUnit}, actions(o.changes))
 }
 
-// Containers can't load the module themselves. Without the module, programs in containers can't use CUDA.
+// Containers can't load the module. Without the module, programs in containers can't use CUDA.
 func TestTheModuleOfUnifiedMemoryIsLoadedToo(t *testing.T) {
 	t.Parallel()
 	l, h := gpuLab(t)
@@ -712,8 +708,8 @@ func (l *lab) bundled(h *fakeHost, releases ...string) {
 	require.NoError(l.t, err)
 	l.bundle, err = bundle.Open(l.bundle.Dir())
 	require.NoError(l.t, err)
-	// apt still knows packages from the time when the machine had a network: one package in its cache that isn't in the bundle, and a driver that
-	// is no longer available.
+	// apt's state is from a time when the machine had a network. It lists a cached package that isn't in the bundle, and a driver that is no longer
+	// available.
 	h.write("/.fake/repository", "nvidia-modprobe 535.161.07-1~deb12u1\nnvidia-smi 535.274.02-1\nlibnvidia-ml1 535.274.02-1\nlibcuda1 535.274.02-1\nnvidia-kernel-dkms 535.274.02-1\n")
 	h.write("/var/cache/apt/archives/nvidia-modprobe_535.161.07-1~deb12u1_amd64.deb", "its files\n")
 	h.write("/.fake/fail/repository", "")
@@ -722,7 +718,6 @@ func (l *lab) bundled(h *fakeHost, releases ...string) {
 	l.driver(config.GPUDriver{Policy: config.GPUDriverInstall, Source: config.GPUSourceBundle})
 }
 
-// folder returns the folder on a machine into which packages are copied.
 func (h *fakeHost) folder() string { return h.root + phases.DriverRepository }
 
 func TestADriverIsInstalledFromTheBundleWithoutANetwork(t *testing.T) {
@@ -768,7 +763,7 @@ func TestABundleWithoutTheDriverSaysWhatToAdd(t *testing.T) {
 	assert.Contains(t, l.story(o), "neither the bundle nor apt on the machine has packages of the driver 535.274.02")
 	assert.Contains(t, l.story(o), "paictl bundle add-driver DIR --system debian12")
 
-	// If the driver needs a package that neither the bundle nor the machine has, apt reports this before anything is changed.
+	// If neither the bundle nor the machine contains a required package, apt reports this before anything is changed.
 	_, err := driver.Remove(driver.Removal{Bundle: l.bundle.Dir(), Names: []string{"libnvidia-cfg1"}})
 	require.NoError(t, err)
 	l.bundle, err = bundle.Open(l.bundle.Dir())

@@ -16,8 +16,8 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// A driver can be replaced only while no program uses a GPU. UpgradeDriver therefore takes a few machines of a working cluster out of service at a
-// time, replaces their drivers, and returns the machines to service.
+// A driver can be replaced only while no program uses a GPU. UpgradeDriver therefore drains a few machines at a time, replaces their drivers, and
+// uncordons the machines.
 
 // DriverOptions configure UpgradeDriver.
 type DriverOptions struct {
@@ -29,25 +29,23 @@ type DriverOptions struct {
 	Force bool
 	// Reboot restarts machines that can't load the new module without a restart.
 	Reboot bool
-	// Begin, if set, is called after all checks have passed and before anything is changed. If it returns an error, the run ends.
+	// Begin, if set, is called after all checks have passed and before any change. If Begin returns an error, the run ends.
 	Begin func() error
 }
 
-// phaseReboot is the name of the phase that restarts a machine.
 const phaseReboot = "reboot"
 
-// driverMark is the annotation of nodes that were cordoned only for the replacement of their driver.
+// driverMark is the annotation of nodes that a driver upgrade has cordoned.
 const driverMark = "paictl.openpai.org/driver-upgrade"
 
-// driverUpgrade is one run of UpgradeDriver.
 type driverUpgrade struct {
 	rotation
 	opts   DriverOptions
 	driver *phases.NvidiaDriver
 }
 
-// UpgradeDriver installs the configured driver on the machines in Options.Limit, or, without a limit, on all machines with GPUs. It skips machines
-// that already have the configured driver. It stops at the first machine that fails. The next run continues at that machine.
+// UpgradeDriver installs the configured driver on the machines in Options.Limit. Without a limit, it includes all machines with GPUs. It skips
+// machines that already have the configured driver. It stops at the first machine that fails, and the next run continues at that machine.
 func UpgradeDriver(ctx context.Context, s *engine.Spec, o engine.Options, d DriverOptions) ([]engine.Change, error) {
 	if d.AtOnce <= 0 {
 		d.AtOnce = 1
@@ -103,7 +101,6 @@ func (u *driverUpgrade) phases() []string {
 	return []string{phasePreflight, phaseDrain, phases.PhaseDriver, phaseReboot, phaseUncordon}
 }
 
-// nodes returns the selected machines with NVIDIA GPUs whose driver paictl installs.
 func (u *driverUpgrade) nodes() ([]*engine.Node, error) {
 	if policy := phases.Driver(u.Spec).Policy; policy != config.GPUDriverInstall {
 		return nil, hint.Errorf("set gpu-driver: {policy: install} in kubernetes-configuration.yaml, or upgrade the driver yourself",
@@ -124,8 +121,8 @@ func (u *driverUpgrade) nodes() ([]*engine.Node, error) {
 	return out, nil
 }
 
-// due returns the machines whose driver must be replaced or completed, and the changes to all machines. Programs that use GPUs now don't prevent
-// the upgrade, because the drain removes them. Any other obstacle on any machine ends the run before anything is changed.
+// due returns the machines whose driver must be replaced or completed, and the changes to all machines. It ignores programs that use GPUs, because
+// the drain removes such programs. It returns an error if any other obstacle exists on any machine.
 func (u *driverUpgrade) due(ctx context.Context, w *engine.World, nodes []*engine.Node) (due []*engine.Node, changes []engine.Change, err error) {
 	if err := u.readMarks(ctx); err != nil {
 		return nil, nil, err
@@ -170,7 +167,7 @@ func (u *driverUpgrade) due(ctx context.Context, w *engine.World, nodes []*engin
 	if len(findings) > 0 {
 		return nil, nil, refuse(u.Run, findings)
 	}
-	// Begin with the machines that an earlier run has left out of service.
+	// Begin with the machines that an earlier run has left cordoned.
 	slices.SortStableFunc(due, func(a, b *engine.Node) int { return engine.CompareBool(u.marked[b.Hostname], u.marked[a.Hostname]) })
 	return due, changes, nil
 }
@@ -192,7 +189,7 @@ func (u *driverUpgrade) look(w *engine.World, n *engine.Node, drained bool) (*ph
 	return s, nil
 }
 
-// driverFindings returns the findings that prevent a machine from getting its driver.
+// driverFindings returns the findings that prevent the installation of a machine's driver.
 func driverFindings(n *engine.Node, s *phases.DriverState) (out []preflight.Finding) {
 	for _, f := range s.Findings {
 		if !f.Warning {
@@ -202,13 +199,13 @@ func driverFindings(n *engine.Node, s *phases.DriverState) (out []preflight.Find
 	return out
 }
 
-// all handles the machines in batches. After a failure, it leaves the remaining machines unchanged.
+// all upgrades the machines in batches. After a failure, it leaves the remaining machines unchanged.
 func (u *driverUpgrade) all(ctx context.Context, w *engine.World, nodes, due []*engine.Node) error {
 	for _, n := range nodes {
 		if !u.marked[n.Hostname] || slices.Contains(due, n) || u.IsAside(n) {
 			continue
 		}
-		// An earlier run was interrupted after the replacement of the driver, or stopped because of a finding.
+		// The driver is already installed, but an earlier run ended before it uncordoned the machine.
 		err := u.Verify(ctx, n, u.driver)
 		phase := phases.PhaseDriver
 		if err == nil {
@@ -239,7 +236,7 @@ func (u *driverUpgrade) all(ctx context.Context, w *engine.World, nodes, due []*
 	return nil
 }
 
-// holdBack sets aside the machines that the run hasn't handled because another machine has failed. They are not changed.
+// holdBack reports that the machines in due stay unchanged because another machine has failed.
 func (u *driverUpgrade) holdBack(due, batch []*engine.Node, failed *engine.Node) {
 	for _, n := range due {
 		if n != failed && !slices.Contains(batch, n) && !u.isDone(n) {
@@ -249,7 +246,6 @@ func (u *driverUpgrade) holdBack(due, batch []*engine.Node, failed *engine.Node)
 	}
 }
 
-// isDone reports whether this run has changed a machine.
 func (u *driverUpgrade) isDone(n *engine.Node) bool {
 	u.Mu.Lock()
 	defer u.Mu.Unlock()

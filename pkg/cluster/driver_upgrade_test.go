@@ -37,7 +37,7 @@ func (l *lab) upgradeDriver(ctx context.Context, d DriverOptions, edit ...func(*
 	return &outcome{changes: cs, err: err, events: events.events}
 }
 
-// driversLab returns a cluster whose workers have a driver, while the configuration requires another release of it.
+// driversLab returns a cluster whose workers have a driver. The configuration requires another release of the driver.
 func driversLab(t *testing.T, workers int) *lab {
 	t.Helper()
 	l := newLab(t, 1, workers)
@@ -53,7 +53,7 @@ func driversLab(t *testing.T, workers int) *lab {
 	return l
 }
 
-// onNodes returns the commands that change nodes, in their order, except labels and taints.
+// onNodes returns the commands that change nodes in their order, except changes of labels and taints.
 func (l *lab) onNodes() []string {
 	var out []string
 	for _, c := range l.host("m1").calls() {
@@ -245,7 +245,7 @@ func TestAMachineThatAnEarlierRunHasLeftIsNamedWhereOthersAreGiven(t *testing.T)
 	assert.NotContains(t, l.warnings(o), "an earlier run")
 }
 
-// A mark counts only for the cordon for which it was written, not for a later cordon.
+// A mark counts only for the cordon for which it was written, and not for a later cordon.
 func TestALaterCordonOfSomebodyElsesStays(t *testing.T) {
 	t.Parallel()
 	l := driversLab(t, 1)

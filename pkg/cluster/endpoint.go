@@ -15,9 +15,9 @@ import (
 //go:embed scripts/endpoint.sh
 var endpointScript string
 
-// anotherCluster checks, before a cluster is created, whether another cluster already uses the address of the new API. The address may belong to a
-// load balancer for the masters of that cluster, and the machines would join the wrong cluster. Earlier checks have already tried to connect to the
-// address. Only if a connection was accepted does anotherCluster send a request, from the machine that would create the cluster.
+// anotherCluster returns a finding if another cluster already uses the address of the new API. Such an address may belong to a load balancer for that
+// cluster's masters, and the machines would join the wrong cluster. anotherCluster sends a request only if an earlier check could connect to the
+// address. The machine that would create the cluster sends the request.
 func anotherCluster(ctx context.Context, r *engine.Run, w *engine.World) ([]preflight.Finding, error) {
 	host, port, err := net.SplitHostPort(w.Want.Endpoint())
 	if err != nil {

@@ -39,7 +39,7 @@ func TestALoadBalancerThatIsReadyBeforeTheClusterKeepsNoOneFromMakingIt(t *testi
 	o := l.up(t.Context())
 	require.ErrorContains(t, o.err, "m1")
 	require.Contains(t, l.story(o), "the power fails")
-	// Now the API server of the earlier attempt responds.
+	// The API server of the earlier attempt responds by now.
 	m1.write("/etc/kubernetes/bootstrap-kubelet.conf", "")
 	m1.write("/.fake/answers/10.9.0.100:6443", " 16\n")
 	m1.remove("/.fake/fail/kubeadm-init")

@@ -24,13 +24,13 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
 
-// quickHost responds to scripts like a host on which every step succeeds. It doesn't run a shell, so that the test measures only paictl.
+// quickHost responds to scripts like a host on which every step succeeds. It runs no shell, so that the test measures only paictl.
 type quickHost struct {
 	name, ticket, nodes string
 	broken              string // a section of detect that breaks off
 	applied             *atomic.Int64
 	fault               sshtest.Fault
-	// fails may return a different response to a script. It returns false for scripts to which quickHost responds as usual, and may be nil.
+	// fails may return another response to a script. It returns false for the usual response. It may be nil.
 	fails  func(body string, e *sshtest.Exec) (code int, answered bool)
 	bundle *bundle.Bundle
 }
@@ -127,7 +127,7 @@ func TestTwoHundredMachinesAtOnce(t *testing.T) {
 	}
 	assert.Equal(t, n, done)
 	// The expected number of scripts: base, containerd, tools, kubelet, images and network on each machine, join on all machines but one, and init,
-	// token and labels on that one.
+	// token and labels on the remaining machine.
 	assert.Equal(t, int64(7*n+2), applied.Load())
 	trips := o.trips.Hosts()
 	assert.Equal(t, trips["w1"].RoundTrips, trips[fmt.Sprintf("w%d", n-1)].RoundTrips)
@@ -142,7 +142,7 @@ type trouble struct {
 	node              func(n *engine.Node, so *ssh.Options)
 }
 
-// inPhase makes the scripts of a phase fail that change the host.
+// inPhase makes a phase's scripts fail if they change the host.
 func inPhase(phase string, code int, says string) func(*quickHost) {
 	begins := regexp.MustCompile(`(?m)^begin \S+ '?` + phase + `'?$`)
 	return func(h *quickHost) {
@@ -194,7 +194,6 @@ func troubles(t *testing.T) []trouble {
 	}
 }
 
-// kubeletOf returns the kubelet in the bundle of a quick host.
 func kubeletOf(t *testing.T, h *quickHost) bundle.Artifact {
 	t.Helper()
 	a, ok := h.bundle.Lookup(bundle.KindBinary, "kubelet")
@@ -202,7 +201,7 @@ func kubeletOf(t *testing.T, h *quickHost) bundle.Artifact {
 	return a
 }
 
-// Three of a hundred machines fail, in ten ways. The run names each of them with the cause, and completes all others.
+// Three of a hundred machines fail, in ten ways. The run reports each failed machine with the cause, and completes all other machines.
 func TestOfAThousandMachinesTheThirtyThatFailAreNamed(t *testing.T) {
 	n, each := 1000, 3
 	if testing.Short() {
@@ -210,7 +209,7 @@ func TestOfAThousandMachinesTheThirtyThatFailAreNamed(t *testing.T) {
 	}
 	kinds := troubles(t)
 	of := func(i int) *trouble { // the i-th machine's
-		// The failures are spread over all machines except the first ones, which include the master.
+		// The failures are spread over all machines except the first machines, which include the master.
 		step := n / (each * len(kinds))
 		if k := i - 7; k >= 0 && k%step == 0 && k/step < each*len(kinds) {
 			return &kinds[k/step%len(kinds)]

@@ -92,7 +92,6 @@ func TestUpMakesAClusterAndTheSecondUpChangesNothing(t *testing.T) {
 	assert.Equal(t, state, l.bytes(), "not a byte differs but the lock's")
 }
 
-// recordingGate allows everything, and records the scripts that change hosts.
 type recordingGate struct {
 	mu       sync.Mutex
 	mutating []string
@@ -189,7 +188,6 @@ func TestAHostThatIsOffIsSetAsideAndJoinsLater(t *testing.T) {
 	assert.Empty(t, engine.Unified("state", []byte(strings.Join(l.state(), "\n")), []byte(strings.Join(whole.state(), "\n"))))
 }
 
-// nodes returns the names of the cluster's nodes.
 func (l *lab) nodes() []string {
 	ds, err := os.ReadDir(l.cluster + "/nodes")
 	require.NoError(l.t, err)
@@ -231,7 +229,6 @@ func TestTheLossOfTheLockEndsTheRun(t *testing.T) {
 	l.mustUp()
 }
 
-// hook is a sink that calls on with each event before it forwards the event.
 type hook struct {
 	next engine.Sink
 	on   func(engine.Event)

@@ -17,8 +17,8 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
 
-// removedWhileOff returns a cluster of three masters of which m2 was removed while it was off. m2 returns with its old disk, and its kubelet
-// registers its node again.
+// removedWhileOff returns a cluster of three masters. Its master m2 was removed while it was off. m2 returns with its old disk, and its kubelet
+// registers the node again.
 func removedWhileOff(t *testing.T) *lab {
 	t.Helper()
 	l := newLab(t, 3, 1)
@@ -111,7 +111,7 @@ func TestWithoutAQuorumNothingIsChanged(t *testing.T) {
 	require.ErrorContains(t, l.refused(), "the data of m1 is gone; no answer from m3")
 }
 
-// A master that has lost one of its marks still has etcd's data, which a majority may need.
+// A master that has lost one of paictl's files still has etcd's data, and etcd's majority may need this data.
 func TestAMasterOnWhichEtcdCountsIsNotReset(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"/etc/kubernetes/kubelet.conf", paths.Member} {
@@ -152,7 +152,7 @@ func TestAMasterOnWhichEtcdCountsIsNotReset(t *testing.T) {
 	})
 }
 
-// If too few members of etcd would run without a member, etcd doesn't remove that member. In that case, the machine's data is kept.
+// etcd rejects the removal of a member if too few of the remaining members run. In that case, the machine's data is kept.
 func TestWhatEtcdKeepsIsNotCleared(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 3, 1)

@@ -24,7 +24,6 @@ import (
 	"github.com/openpai/paictl/test/runnable"
 )
 
-// newBundle returns a bundle with small files in place of programs and images.
 func newBundle(t testing.TB) *bundle.Bundle {
 	t.Helper()
 	return newBundleOf(t, version.Kubernetes, "")
@@ -83,8 +82,8 @@ func newBundleOf(t testing.TB, release, build string) *bundle.Bundle {
 	return b
 }
 
-// makeAuthorities writes real CA certificates for the clusters that "kubeadm init" creates in a test. Each init uses the next certificate, like the
-// real kubeadm, which creates a new CA each time.
+// makeAuthorities writes real CA certificates for the clusters that "kubeadm init" creates in a test. Each init uses the next certificate, because
+// the real kubeadm creates a new CA each time.
 func makeAuthorities(t testing.TB, dir string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(dir, 0o755))

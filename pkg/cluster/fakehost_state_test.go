@@ -21,8 +21,8 @@ import (
 )
 
 // state lists every file of all machines and of the cluster with its mode, its path and a summary of its content. Two clusters in the same state
-// have the same list, no matter how they reached the state. Values that always differ (times, tokens, keys, a cluster's serial number) are left out
-// or masked, and the lines of paictl's own records are sorted.
+// have the same list. Values that always differ (times, tokens, keys, a cluster's serial number) are omitted or masked. The lines of paictl's own
+// records are sorted.
 func (l *lab) state() []string {
 	l.t.Helper()
 	var out []string
@@ -32,7 +32,6 @@ func (l *lab) state() []string {
 	return append(out, l.tree(l.cluster, "cluster")...)
 }
 
-// tree lists the files of one machine.
 func (h *fakeHost) tree(name string) []string { return h.lab.tree(h.root, name) }
 
 var (
@@ -78,7 +77,7 @@ func (l *lab) tree(root, name string) []string {
 	return out
 }
 
-// ignored reports whether a path shows how a state was reached, and isn't part of the state.
+// ignored reports whether a file depends only on the history of a state and isn't part of the state.
 func ignored(path string) bool {
 	if strings.HasSuffix(path, "/podcidr") {
 		return true // each join takes the next one
@@ -95,7 +94,6 @@ func ignored(path string) bool {
 	return false
 }
 
-// content returns a summary of a file's content.
 func (l *lab) content(path string, b []byte) string {
 	switch path {
 	case engine.StateDir + "/journal", engine.StateDir + "/sums":
@@ -126,7 +124,7 @@ func (l *lab) content(path string, b []byte) string {
 	return engine.Hash(b)[:16]
 }
 
-// bytes returns the mode, time of the last change and hash of every file of the machines and the cluster, except the lock file.
+// bytes returns the mode, the modification time and the hash of every file of the machines and the cluster, except the lock file.
 func (l *lab) bytes() map[string]string {
 	l.t.Helper()
 	out := map[string]string{}
@@ -172,7 +170,6 @@ func assertNoRunIsLeft(t *testing.T) {
 	assert.Empty(t, running(), "a goroutine that nobody ends")
 }
 
-// sectionsOf parses output that must be valid.
 func sectionsOf(out []byte) map[string]answer.Answer {
 	sections, err := answer.Sections(out)
 	if err != nil {

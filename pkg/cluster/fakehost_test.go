@@ -26,8 +26,8 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// lab is a set of fake machines and the configuration that paictl applies to them. Each machine is an SSH server in this process. It runs the
-// scripts that it gets under /bin/sh, with the stubs in testdata instead of programs that would change the real machine.
+// lab is a set of fake machines with their configuration. Each machine is an SSH server in this process. It runs scripts under /bin/sh, with the
+// stubs in testdata in place of programs that would change the real machine.
 type lab struct {
 	t       testing.TB
 	dir     string
@@ -42,7 +42,6 @@ type lab struct {
 	commands atomic.Int64 // commands that all hosts got since the last reset
 }
 
-// fakeHost is one machine. Its file system is below root.
 type fakeHost struct {
 	lab      *lab
 	name, ip string
@@ -109,7 +108,6 @@ func newLab(t testing.TB, masters, workers int) *lab {
 	return l
 }
 
-// configure generates a configuration from a quick-start file.
 func configure(t testing.TB, dir, quick string) *config.Cluster {
 	t.Helper()
 	file := filepath.Join(dir, "quick-start.yaml")
@@ -119,7 +117,7 @@ func configure(t testing.TB, dir, quick string) *config.Cluster {
 	return g.Cluster
 }
 
-// refusing creates a folder of programs that no script may call on a fake host, because they would change the machine that runs the tests.
+// refusing creates a folder of programs that no script may call on a fake host. These programs would change the machine that runs the tests.
 func refusing(t testing.TB, dir string) string {
 	t.Helper()
 	stub, err := filepath.Abs("testdata/stubs/refuse")
@@ -134,7 +132,6 @@ func refusing(t testing.TB, dir string) string {
 	return out
 }
 
-// host returns the machine with a name.
 func (l *lab) host(name string) *fakeHost {
 	for _, h := range l.hosts {
 		if h.name == name {
@@ -145,7 +142,6 @@ func (l *lab) host(name string) *fakeHost {
 	return nil
 }
 
-// spec returns the Spec of the lab's configuration, with the fake machines as targets.
 func (l *lab) spec() *engine.Spec {
 	l.t.Helper()
 	s, err := engine.NewSpec(l.conf, l.bundle)
@@ -156,7 +152,6 @@ func (l *lab) spec() *engine.Spec {
 	return s
 }
 
-// outcome holds the results of one run.
 type outcome struct {
 	changes []engine.Change
 	err     error
@@ -164,7 +159,6 @@ type outcome struct {
 	trips   *ssh.Counter
 }
 
-// summary returns the summary at the end of the run.
 func (o *outcome) summary() engine.Summary {
 	for _, e := range o.events {
 		if e.Kind == engine.EventRunDone {
@@ -178,8 +172,7 @@ type sink struct{ events []engine.Event }
 
 func (s *sink) Emit(e engine.Event) { s.events = append(s.events, e) }
 
-// labOptions holds the options of a run through the phases of one operation. The method up of lab runs that operation like a new process of paictl,
-// with new connections.
+// labOptions holds the options of a run of one operation. The method up of lab runs the operation like a new process of paictl, with new connections.
 type labOptions struct {
 	engine.Options
 	UpOptions
@@ -222,7 +215,6 @@ func (l *lab) up(ctx context.Context, edit ...func(*labOptions, *ssh.Options)) *
 	return &outcome{changes: cs, err: err, events: events.events, trips: counter}
 }
 
-// mustUp runs an up that must succeed.
 func (l *lab) mustUp() *outcome {
 	l.t.Helper()
 	o := l.up(context.Background())
@@ -230,7 +222,7 @@ func (l *lab) mustUp() *outcome {
 	return o
 }
 
-// madeLab holds the state of machines and cluster after the run of the method made, as an archive.
+// madeLab is an archive with the state of machines and cluster after the method made.
 type madeLab struct {
 	mu      sync.Mutex
 	archive []byte // nil until one was made
@@ -239,8 +231,8 @@ type madeLab struct {
 // madeLabs holds the archives of all tests, by configuration and state before the run.
 var madeLabs sync.Map
 
-// made is like mustUp, for tests that begin with an existing cluster. Labs with the same configuration and the same machines share one run. All
-// labs but the first get a copy of its result.
+// made is like mustUp, for tests that begin with an existing cluster. Labs with the same configuration and the same machines share one run. All other
+// labs get a copy of the result.
 func (l *lab) made() {
 	l.t.Helper()
 	conf, err := json.Marshal([]any{l.conf.Layout, l.conf.Kubernetes})
@@ -274,7 +266,6 @@ func (l *lab) tar(in io.Reader, args ...string) []byte {
 	return out
 }
 
-// story returns the errors of all events in a run.
 func (l *lab) story(o *outcome) string {
 	var b strings.Builder
 	for _, e := range o.events {
@@ -300,12 +291,12 @@ func (l *lab) rest() {
 	}
 }
 
-// Exec runs one command of paictl on the machine, unless a crash happens first.
+// Exec runs one command of paictl on the machine, unless a crash occurs first.
 func (h *fakeHost) Exec(ctx context.Context, e *sshtest.Exec) int {
 	n := int(h.lab.commands.Add(1))
 	shell := sshtest.Shell{Root: h.root, Path: h.lab.path, Env: []string{
 		"FAKE_CLUSTER=" + h.lab.cluster, "FAKE_STUBS=" + h.lab.path[0],
-		// The variables that pam_env sets from a machine's /etc/environment. The stubs fail if they see any of them.
+		// pam_env sets these variables from a machine's /etc/environment. The stubs fail if any of these variables is set.
 		"http_proxy=" + machineProxy, "https_proxy=" + machineProxy, "all_proxy=" + machineProxy, "no_proxy=localhost",
 		"HTTP_PROXY=" + machineProxy, "HTTPS_PROXY=" + machineProxy, "ALL_PROXY=" + machineProxy, "NO_PROXY=localhost",
 	}}
@@ -318,10 +309,8 @@ func (h *fakeHost) Exec(ctx context.Context, e *sshtest.Exec) int {
 	return shell.Exec(ctx, e)
 }
 
-// machineProxy is the proxy that each machine sets for its users.
 const machineProxy = "http://10.9.255.1:3128"
 
-// install writes those files of a fresh Debian that paictl reads.
 func (h *fakeHost) install() {
 	for path, text := range map[string]string{
 		"/etc/hosts":                        "127.0.0.1 localhost\n",
@@ -360,7 +349,6 @@ func (h *fakeHost) install() {
 	}
 }
 
-// swap gives the machine a swap partition that is in use.
 func (h *fakeHost) swap() {
 	h.write("/proc/swaps", "Filename Type Size Used Priority\n/dev/vda2 partition 1 0 -2\n")
 	h.write("/etc/fstab", "/dev/vda1 / ext4 defaults 0 1\n/dev/vda2 none swap sw 0 0\n")
@@ -374,14 +362,12 @@ func sum(s string) int {
 	return n
 }
 
-// write writes a file on the machine without paictl.
 func (h *fakeHost) write(path, text string) {
 	h.lab.t.Helper()
 	require.NoError(h.lab.t, os.MkdirAll(filepath.Dir(h.root+path), 0o755))
 	require.NoError(h.lab.t, os.WriteFile(h.root+path, []byte(text), 0o644))
 }
 
-// read returns the content of a file on the machine, or "" if the file is missing.
 func (h *fakeHost) read(path string) string {
 	b, err := os.ReadFile(h.root + path)
 	if !os.IsNotExist(err) {

@@ -9,8 +9,8 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/phases"
 )
 
-// warnNotReady warns about nodes that are NotReady and that the run doesn't repair. The plan contains no change for these machines, but the
-// operator should know about them. If paictl doesn't install the network plugin, there is no warning, because a node may be NotReady on purpose.
+// warnNotReady warns about nodes that are NotReady and that the run doesn't repair. It does nothing if paictl doesn't install the network plugin,
+// because a node without a network plugin is NotReady.
 func warnNotReady(r *engine.Run, p *engine.Plan, nodes []*engine.Node) {
 	if r.Spec.Config.Kubernetes.Kubernetes.NetworkPlugin != phases.FlannelPlugin {
 		return
@@ -36,7 +36,7 @@ func warnNotReady(r *engine.Run, p *engine.Plan, nodes []*engine.Node) {
 	}
 }
 
-// repairs reports whether the run changes a part of a machine that the machine's node needs to be Ready.
+// repairs reports whether the run changes a part of a machine that its node needs to become Ready.
 func repairs(p *engine.Plan, n *engine.Node) bool {
 	return slices.ContainsFunc(p.Phases, func(ph engine.Phase) bool { return ph.Traits().Repairs && len(p.Of(n, ph.Name())) > 0 })
 }

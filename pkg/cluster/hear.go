@@ -15,7 +15,7 @@ const statusFollows = "\n@@ paictl status\n"
 
 // HearFrom queries every machine once for its status, and for the output of the script that more returns for the machine. It passes each output to
 // heard as soon as the output arrives, and doesn't store it, so outputs may be large. It may call heard concurrently. If the response of a machine
-// is interrupted, heard receives the error and the output so far. The script runs without "set -e" and must not change anything. The returned
+// is interrupted, heard receives the error and the partial output. The script runs without "set -e" and must not change anything. The returned
 // status covers all machines that responded.
 func HearFrom(ctx context.Context, s *engine.Spec, o engine.Options, more func(*engine.Node) string, heard func(n *engine.Node, said []byte, err error)) (*Status, error) {
 	o.DryRun = true
@@ -50,7 +50,6 @@ func hearFrom(ctx context.Context, r *engine.Run, n *engine.Node, more string) (
 	}
 	body := engine.PreludeScript + statusScript + "(\nset +e\n" + more + "\n) || :\nprintf '" + `\n@@ paictl status\n` + "'\n" + statusCall(r.Spec, n, false)
 	res, err := r.Exec(ctx, n, ssh.Script{Name: "hear", Timeout: r.Opts.StepTimeout, Body: body})
-	// Use the last separator, because the output of the script may contain the same text.
 	if i := bytes.LastIndex(res.Stdout, []byte(statusFollows)); i >= 0 {
 		return res.Stdout[:i], bytes.Clone(res.Stdout[i+len(statusFollows):]), err
 	}

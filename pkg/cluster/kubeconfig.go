@@ -21,9 +21,9 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Kubeconfig fetches the administrator's kubeconfig from a machine of the control plane, if possible from a healthy one. It names the entries after
-// the cluster: cluster and context NAME, user NAME-admin. The result contains a private key. It is intended for people: its address is the API's
-// virtual address if the API responds there.
+// Kubeconfig fetches the administrator's kubeconfig, which contains a private key, from a machine of the control plane. It prefers a healthy
+// machine. In the result, NAME is the name of the cluster and the context, and NAME-admin is the name of the user. The result is intended for
+// people. The result contains the API's virtual address if the API responds at that address.
 func Kubeconfig(ctx context.Context, s *engine.Spec, o engine.Options) (*api.Config, error) {
 	r := engine.NewRun(s, o)
 	defer r.Close()
@@ -42,7 +42,7 @@ func Kubeconfig(ctx context.Context, s *engine.Spec, o engine.Options) (*api.Con
 	})
 }
 
-// MasterKubeconfig returns a kubeconfig for paictl itself. Its address is the address of a master, if possible of a healthy one, so that it works
+// MasterKubeconfig returns a kubeconfig for paictl itself. It contains the address of a master, if possible of a healthy master. It therefore works
 // even if the API's virtual address doesn't respond.
 func MasterKubeconfig(ctx context.Context, s *engine.Spec, o engine.Options) (*api.Config, error) {
 	r := engine.NewRun(s, o)
@@ -50,8 +50,8 @@ func MasterKubeconfig(ctx context.Context, s *engine.Spec, o engine.Options) (*a
 	return kubeconfig(ctx, r, func(n *engine.Node, server string) (string, error) { return reachedBy(r.Want, n, server), nil })
 }
 
-// kubeconfig fetches the kubeconfig of a master. address returns the API's address for the result; its arguments are that master and the address in
-// the file.
+// kubeconfig fetches the kubeconfig of a master. The function address returns the API's address for the result. The arguments of this function are
+// that master and the address in the master's file.
 func kubeconfig(ctx context.Context, r *engine.Run, address func(n *engine.Node, server string) (string, error)) (*api.Config, error) {
 	n, err := reachLeader(ctx, r)
 	if err != nil {
@@ -82,7 +82,7 @@ func noClusterYet(n *engine.Node) error {
 	return hint.Errorf("run first: paictl cluster up", "there is no cluster on %s yet: it has no /etc/kubernetes/admin.conf", n.Hostname)
 }
 
-// reachLeader dials all machines of the control plane and returns one that is a member of the cluster, if possible a healthy one.
+// reachLeader dials all machines of the control plane. It returns a member of the cluster, if possible a healthy member.
 func reachLeader(ctx context.Context, r *engine.Run) (*engine.Node, error) {
 	masters := r.Spec.ControlPlane()
 	errs := r.Each(ctx, masters, r.Dial)
@@ -118,9 +118,9 @@ func serverIn(raw []byte) string {
 	return ""
 }
 
-// reachedBy returns the API's address for clients outside the cluster. This is the configured address, unless it belongs to a master and the
-// members' kubeconfigs contain the address of another master. In that case, it is the address in the kubeconfigs. If each machine uses its local
-// address, it is the address of n, a master that responds.
+// reachedBy returns the API's address for clients outside the cluster. This is usually the configured address. If the configured address belongs to
+// a master and the members' kubeconfigs contain the address of another master, it returns that other address. If each machine uses its local
+// address, it returns the address of n, a master that responds.
 func reachedBy(d *engine.Desired, n *engine.Node, server string) string {
 	if d.Local() {
 		return "https://" + d.OwnEndpoint(n)
@@ -132,7 +132,7 @@ func reachedBy(d *engine.Desired, n *engine.Node, server string) string {
 	return "https://" + d.ConfiguredEndpoint()
 }
 
-// renameKubeconfig returns a kubeconfig with only the current context of raw, whose entries have paictl's names.
+// renameKubeconfig returns a kubeconfig with only the current context of raw. It renames the context, the cluster and the user.
 func renameKubeconfig(raw []byte, name, server string) (*api.Config, error) {
 	c, err := clientcmd.Load(raw)
 	if err != nil {
@@ -155,7 +155,7 @@ func renameKubeconfig(raw []byte, name, server string) (*api.Config, error) {
 type MergeResult struct {
 	File    string `json:"file"`
 	Context string `json:"context"`
-	// Created means that the file is new. Replaced means that the file already had a cluster with this name.
+	// Created means that the file is new. Replaced means that the file already contained a cluster with this name.
 	Created  bool `json:"created"`
 	Replaced bool `json:"replaced"`
 	// Current is the file's current context after the change, or "" if the file has no current context.
@@ -163,8 +163,8 @@ type MergeResult struct {
 }
 
 // MergeKubeconfig adds the entries of add to a kubeconfig file. It replaces a cluster, user or context with the same name completely, so that no
-// old CA or key remains. Other entries stay. It changes the current context only if use is set. It replaces the file atomically, with mode 0600. If
-// the file is a symbolic link, the link stays.
+// old CA or key remains. It keeps other entries. It changes the current context only if use is set. It replaces the file atomically, with mode 0600.
+// If the file is a symbolic link, it replaces the target of the link.
 func MergeKubeconfig(file string, add *api.Config, use bool) (MergeResult, error) {
 	res := MergeResult{File: file, Context: add.CurrentContext}
 	target, old, err := readKubeconfig(file)
@@ -206,7 +206,7 @@ func MergeKubeconfig(file string, add *api.Config, use bool) (MergeResult, error
 	return res, nil
 }
 
-// writePrivate replaces a file atomically with a file that only its owner can read.
+// writePrivate atomically replaces a file. Only the owner can read the new file.
 func writePrivate(file string, b []byte) error {
 	f, err := renameio.NewPendingFile(file, renameio.WithStaticPermissions(0o600))
 	if err != nil {
@@ -219,7 +219,7 @@ func writePrivate(file string, b []byte) error {
 	return f.CloseAtomicallyReplace()
 }
 
-// readKubeconfig returns the file's path after resolving symbolic links, and its content, or nil if the file is missing.
+// readKubeconfig resolves symbolic links. It returns the real path and the content, which is nil if the file is missing.
 func readKubeconfig(file string) (string, *api.Config, error) {
 	target, err := filepath.EvalSymlinks(file)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -15,7 +15,6 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// adminConf is the kubeconfig that kubeadm writes on the first master.
 const adminConf = `apiVersion: v1
 kind: Config
 clusters:

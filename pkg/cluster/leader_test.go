@@ -23,7 +23,6 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// wipe replaces the disk of a machine with an empty one.
 func (h *fakeHost) wipe() {
 	h.lab.t.Helper()
 	require.NoError(h.lab.t, os.RemoveAll(h.root))
@@ -41,7 +40,6 @@ func (l *lab) kept() bool {
 	return err == nil
 }
 
-// members returns the members of etcd.
 func (l *lab) members() []string {
 	l.t.Helper()
 	entries, err := os.ReadDir(filepath.Join(l.cluster, "members"))
@@ -53,8 +51,8 @@ func (l *lab) members() []string {
 	return out
 }
 
-// The stub of kubeadm fails a test if it is to create a cluster while another machine is a member of one, or if a machine returns to etcd under its
-// old identity.
+// The stub of kubeadm fails the test if it must create a cluster while another machine is a member. It also fails if a machine returns to etcd
+// under its old identity.
 func TestAMasterThatLostItsDiskJoinsTheClusterThatIsThere(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 3, 1)
@@ -110,7 +108,7 @@ func TestTheOrderOfTheLayoutMeansNothing(t *testing.T) {
 	assert.Empty(t, lines(l.mustUp().changes))
 }
 
-// refused runs an up that must be rejected without any change, and returns its error.
+// refused runs an up that must be rejected without any change. It returns the error.
 func (l *lab) refused(edit ...func(*labOptions, *ssh.Options)) error {
 	l.t.Helper()
 	before := l.bytes()
@@ -253,7 +251,7 @@ func TestAChangeOfAnotherComponentRestartsNoEtcd(t *testing.T) {
 	assert.Empty(t, lines(l.mustUp().changes))
 }
 
-// The pods already run with the settings that an earlier run has written, so the run doesn't wait for the pods again.
+// The pods already run with the settings of an earlier run, so the run doesn't wait for the pods again.
 func TestSettingsThatCameUpBeforeARunWasCutOffStay(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1, 0)

@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// holding is a machine whose lock is free. The test can make the machine lose the lock.
+// holding is a machine whose lock is free. The test can make the machine lose its lock.
 type holding struct {
 	ssh.Host
 	lost, closed chan struct{}

@@ -22,29 +22,26 @@ import (
 type Look struct {
 	Status   *Status
 	Machines map[string]*Looked // by host name, only machines that were queried
-	// Preflight holds the findings of preflight's checks on machines that are members of the cluster.
+	// Preflight holds the findings of preflight checks on members of the cluster.
 	Preflight []preflight.Finding
 }
 
 // Looked is the response of one machine.
 type Looked struct {
-	// Err is the error if the machine could not be queried, or if its response can't be read. In that case, the other fields are empty.
+	// Err is set if the query failed or if the response can't be parsed. The other fields are then empty.
 	Err error
-	// Asked and Answered are the times at which the query began and ended, by the operator's clock.
+	// Asked and Answered are the times at which the query began and ended, according to the operator's clock.
 	Asked, Answered time.Time
 	Facts           layout.Facts
-	// Settings holds the changes that "cluster up" would make to the operating system: kernel settings and modules, both now and at the next boot,
-	// names of machines, swap, and the time.
+	// Settings holds the changes that "cluster up" would make to the operating system: kernel settings and modules, host names, swap, and the time.
 	Settings []engine.Change
-	// API is up or down on a master, according to the master's own API server, and "" on other machines. If it is down, APIMessage contains the
-	// error.
+	// API is up or down on a master, according to the master's own API server, and "" on other machines. APIMessage is the error if API is down.
 	API, APIMessage string
 	// Etcd is the state of etcd according to this machine's etcd. It is nil if the machine has no etcd, or if its etcd doesn't respond.
 	Etcd *EtcdView
-	// Broken holds the sections of the script that failed on the machine, with their exit status. The sections are facts, base, more, etcd and
-	// status.
+	// Broken maps the sections of the script that failed to their exit status. The sections are facts, base, more, etcd and status.
 	Broken map[string]string
-	// More holds the lines that the caller's script printed, split into fields.
+	// More holds the lines that the caller's script printed. Each line is split into fields.
 	More [][]string
 
 	sections map[string]answer.Answer
@@ -53,21 +50,21 @@ type Looked struct {
 // EtcdView is the state of etcd according to one of its members.
 type EtcdView struct {
 	Members []EtcdMember
-	// Quorum reports whether a majority of the members agrees.
+	// Quorum reports whether a majority of the members agreed on the list. Otherwise Members is the last list that this member has stored.
 	Quorum bool
 	// Status is the member's own status as JSON. Alarms holds the active alarms.
 	Status, Alarms []byte
 }
 
-// EtcdMember is a member of etcd. A member that was added and has not started yet has no name.
+// EtcdMember is a member of etcd. A member that was added but hasn't started yet has no name.
 type EtcdMember struct {
 	Name     string
 	PeerURLs []string
 	Learner  bool
 }
 
-// LookAt queries every machine once for its status, its facts, the differences between its operating system and the configuration, and the output
-// of the script that more returns for the machine. The result also contains machines that don't respond.
+// LookAt queries every machine once. It reads the status, the facts, and the differences between the operating system and the configuration. It also
+// runs the script that more returns for the machine. The result also contains machines that don't respond.
 func LookAt(ctx context.Context, s *engine.Spec, o engine.Options, more func(*engine.Node) string) (*Look, error) {
 	o.DryRun = true
 	r := engine.NewRun(s, o)
@@ -100,7 +97,6 @@ func LookAt(ctx context.Context, s *engine.Spec, o engine.Options, more func(*en
 	return out, nil
 }
 
-// check runs preflight's checks on members of the cluster. Other machines are checked when they join.
 func (l *Look) check(s *engine.Spec) []preflight.Finding {
 	d := s.Fresh()
 	c := phases.CheckedCluster(d, nil)
@@ -171,7 +167,7 @@ func lookAt(ctx context.Context, r *engine.Run, n *engine.Node, more string) (*L
 	return out, sections["status"], nil
 }
 
-// keepingDrivers returns a copy of the spec that doesn't install drivers, so that checks judge the existing driver of a machine.
+// keepingDrivers returns a copy of the spec without the installation of drivers. Checks then examine the driver that the machine already has.
 func keepingDrivers(s *engine.Spec) *engine.Spec {
 	out, conf := *s, *s.Config
 	if d := &conf.Kubernetes.Kubernetes.GPUDriver; phases.Driver(s).Policy == config.GPUDriverInstall {
@@ -213,7 +209,7 @@ func readEtcd(a answer.Answer) *EtcdView {
 	return out
 }
 
-// Repair makes the changes that LookAt found, which are given by host name. It returns the errors by host name.
+// Repair makes changes that LookAt has found. The keys of changes and of the returned errors are host names.
 func Repair(ctx context.Context, s *engine.Spec, o engine.Options, changes map[string][]engine.Change) map[string]error {
 	p := phases.Named(s.Fresh(), phases.PhaseBase)
 	return onMachines(ctx, s, o, changes, func(ctx context.Context, r *engine.Run, n *engine.Node) error {
@@ -221,8 +217,8 @@ func Repair(ctx context.Context, s *engine.Spec, o engine.Options, changes map[s
 	})
 }
 
-// RunOn runs scripts that change machines, which are given by host name. Each script runs under its machine's lock. name appears in the machine's
-// journal. RunOn returns the errors by host name.
+// RunOn runs scripts that change machines. The keys of scripts and of the returned errors are host names. Each script runs under its machine's lock.
+// The machine's journal contains name.
 func RunOn(ctx context.Context, s *engine.Spec, o engine.Options, name string, scripts map[string]string) map[string]error {
 	return onMachines(ctx, s, o, scripts, func(ctx context.Context, r *engine.Run, n *engine.Node) error {
 		_, err := r.Script(ctx, n, name, "fix", scripts[n.Hostname])

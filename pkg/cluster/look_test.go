@@ -86,7 +86,6 @@ func TestTheLooksScriptsAreSound(t *testing.T) {
 	}
 }
 
-// writing returns the options of a run that may change machines.
 func (l *lab) writing() engine.Options {
 	client := ssh.NewClient(sshtest.Options(l.t, l.servers()...))
 	l.t.Cleanup(func() { _ = client.Close() })

@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// lightLab is a sandbox of hosts that run only sshd, and that get the files of a real bundle.
+// lightLab is a sandbox of hosts that run only sshd. The hosts get the files of a real bundle.
 type lightLab struct {
 	t    testing.TB
 	spec *engine.Spec
@@ -48,7 +48,7 @@ func newLightLab(t testing.TB, hosts int) *lightLab {
 	return &lightLab{t: t, spec: spec}
 }
 
-// limit limits the network rate of each host and, if own isn't empty, of paictl's machine. A rate is a text such as 100mbit.
+// limit limits the network rate of each host. If own isn't empty, it also limits the rate of paictl's machine. A rate is a text such as 100mbit.
 func (l *lightLab) limit(each, own string) {
 	l.t.Helper()
 	limit := func(dev, rate string) {
@@ -68,7 +68,6 @@ func (l *lightLab) limit(each, own string) {
 	l.all("tc qdisc replace dev host0 root tbf rate " + each + " burst 64kb latency 100ms\n")
 }
 
-// all runs a script on all hosts.
 func (l *lightLab) all(script string) {
 	l.t.Helper()
 	r, _ := l.connected(engine.Options{})
@@ -84,7 +83,6 @@ func (l *lightLab) all(script string) {
 	}
 }
 
-// connected returns a run that is connected to all hosts, and the sink of its events.
 func (l *lightLab) connected(o engine.Options) (*engine.Run, *sink) {
 	l.t.Helper()
 	events := &sink{}
@@ -101,7 +99,7 @@ func (l *lightLab) connected(o engine.Options) (*engine.Run, *sink) {
 	return r, events
 }
 
-// bring copies the files of phases to all hosts as if they were fresh, without the other work of the phases.
+// bring copies the files of phases to all hosts as if the hosts were fresh, without the other work of the phases.
 func (l *lightLab) bring(ctx context.Context, r *engine.Run, phases ...engine.Phase) map[*engine.Node]error {
 	l.t.Helper()
 	p, err := r.Plan(&engine.World{Want: l.spec.Fresh(), Facts: map[string]*engine.Facts{}, Outside: map[string]bool{}}, l.spec.Nodes, phases)
@@ -121,7 +119,7 @@ func (l *lightLab) bring(ctx context.Context, r *engine.Run, phases ...engine.Ph
 	})
 }
 
-// complete asserts that each host has the files of phases. It calculates the checksums on the hosts.
+// complete asserts that each host has the files of phases. The hosts calculate the checksums.
 func (l *lightLab) complete(phases ...engine.Phase) {
 	l.t.Helper()
 	for _, n := range l.spec.Nodes {
@@ -141,7 +139,8 @@ func (l *lightLab) complete(phases ...engine.Phase) {
 	}
 }
 
-// BenchmarkCopies copies files of a real bundle to hosts with limited networks: once from machine to machine, and once all from paictl.
+// BenchmarkCopies copies files of a real bundle to hosts with limited networks. It first copies them between machines, and then sends all files from
+// paictl.
 func BenchmarkCopies(b *testing.B) {
 	for _, tt := range []struct {
 		hosts     int
@@ -191,7 +190,7 @@ func BenchmarkCopies(b *testing.B) {
 	}
 }
 
-// The test uses real hosts with real networks between them, including a firewall, and requests to the port without permission.
+// The test uses real hosts with real networks between them. It includes a firewall, and requests to the port without permission.
 func TestFilesGoBetweenRealHosts(t *testing.T) {
 	tier.Hosts(t, "sandbox hosts")
 	l := newLightLab(t, 6)

@@ -33,7 +33,6 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// realPeer returns the program pai-peer, which is built once.
 var realPeer = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "pai-peer-")
 	if err != nil {
@@ -49,8 +48,8 @@ var realPeer = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(file)
 })
 
-// newSharingLab returns machines with separate addresses on this machine's loopback interface, and a bundle whose programs are large enough for
-// machines to copy them from each other. The machines run program, or the real pai-peer if program is nil.
+// newSharingLab returns machines with separate addresses on this machine's loopback interface. The programs in its bundle are large enough for
+// transfers between machines. The machines run program, or the real pai-peer if program is nil.
 func newSharingLab(t *testing.T, machines int, program []byte) *lab {
 	t.Helper()
 	if program == nil {
@@ -112,7 +111,6 @@ func sharingBundle(t *testing.T, b *bundle.Bundle, program []byte) *bundle.Bundl
 	return out
 }
 
-// serving returns the IDs of the processes that serve the machine's files now.
 func (h *fakeHost) serving() []int {
 	var out []int
 	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -138,7 +136,6 @@ func (h *fakeHost) listening() bool {
 	return err == nil
 }
 
-// heard is a sink that calls do with each event and forwards the event.
 type heard struct {
 	next engine.Sink
 	do   func(engine.Event)
@@ -153,7 +150,6 @@ func onEvent(do func(engine.Event)) func(*labOptions, *ssh.Options) {
 	return func(o *labOptions, _ *ssh.Options) { o.Sink = heard{o.Sink, do} }
 }
 
-// warnings returns the text of all warnings of the run.
 func (o *outcome) warnings() string {
 	var b strings.Builder
 	for _, e := range o.events {
@@ -164,13 +160,12 @@ func (o *outcome) warnings() string {
 	return b.String()
 }
 
-// from returns the name of the machine that has served bytes according to an event.
+// from returns the machine that has served bytes according to an event.
 func from(e engine.Event) (string, bool) {
 	name, ok := strings.CutPrefix(e.Message, "from ")
 	return name, ok && e.Kind == engine.EventProgress
 }
 
-// complete asserts that all machines have the files of the bundle.
 func (l *lab) complete() {
 	l.t.Helper()
 	for _, name := range []string{"containerd", "runc", "kubelet", "kubectl"} {
@@ -182,7 +177,6 @@ func (l *lab) complete() {
 	}
 }
 
-// shareable returns the total size of the large files that one machine gets.
 func (l *lab) shareable() int64 {
 	var n int64
 	for _, name := range []string{"containerd", "runc", "kubelet", "kubectl"} {
@@ -370,7 +364,7 @@ func (s spoiler) Trace(e ssh.Event) {
 	s.next.Trace(e)
 }
 
-// The test simulates a firewall between the machines: the address that each machine reports has a closed port, and the real program reports the
+// The test simulates a firewall between the machines. The address that each machine reports has a closed port, and the real program reports the
 // errors.
 func TestWhereMachinesDoNotReachEachOtherEverythingComesFromHere(t *testing.T) {
 	program, err := realPeer()
@@ -452,7 +446,7 @@ func TestAPaictlThatDiesLeavesNoPortOpen(t *testing.T) {
 	l.complete()
 }
 
-// Four of seven machines stop in the middle of the first files from paictl. That is as many machines as paictl sends to at a time.
+// Four of seven machines stop in the middle of the first files from paictl. paictl sends to four machines at a time.
 func TestMachinesThatTakeNothingHoldNoOthersUp(t *testing.T) {
 	l := newSharingLab(t, 7, nil)
 	const tooSlowly = "it receives files from here too slowly: other machines don't wait for it"

@@ -17,8 +17,8 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// TestUpMakesExactlyTheChangesThatADifferenceCallsFor changes one thing after the other, in the configuration or on a host, and expects that the
-// next up makes exactly the resulting changes. So it also finds changes that the previous up has left unfinished.
+// TestUpMakesExactlyTheChangesThatADifferenceCallsFor makes one change after the other, in the configuration or on a host. It expects that the next
+// up makes exactly the resulting changes. So it also finds changes that the previous up has left unfinished.
 func TestUpMakesExactlyTheChangesThatADifferenceCallsFor(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1, 1)
@@ -80,7 +80,7 @@ func TestUpMakesExactlyTheChangesThatADifferenceCallsFor(t *testing.T) {
 			name:  "a setting of the kubelet",
 			later: true,
 			do:    func() { k.Extra.Kubelet = map[string]any{"maxPods": 200} },
-			// kubeadm's file is changed for machines that join later. The control plane keeps running undisturbed.
+			// kubeadm's file is changed for machines that join later. The control plane isn't restarted.
 			want: []string{
 				"m1 kubelet update /etc/paictl/kubelet.conf.d/10-paictl.conf", "m1 kubelet restart kubelet.service its files change",
 				"m1 init update /etc/paictl/kubeadm.yaml", "w1 kubelet update /etc/paictl/kubelet.conf.d/10-paictl.conf", "w1 kubelet restart kubelet.service its files change",

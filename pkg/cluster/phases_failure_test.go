@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// TestAFailureOnAHostIsToldWithItsCauseAndARemedy breaks one thing on one machine in each case.
+// TestAFailureOnAHostIsToldWithItsCauseAndARemedy breaks a different part of one machine in each case.
 func TestAFailureOnAHostIsToldWithItsCauseAndARemedy(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -94,8 +94,8 @@ func TestAMachineJoinsAgainIfTheAPIServerWasSlow(t *testing.T) {
 	}))
 }
 
-// TestWhatWasCutOffRightAfterItsEffectIsStillFinished ends a program after it has changed the host. The state is already as wanted, but another
-// step or a record is still missing.
+// TestWhatWasCutOffRightAfterItsEffectIsStillFinished ends a program after it has changed the host. The state is already right, but another step or a
+// record is still missing.
 func TestWhatWasCutOffRightAfterItsEffectIsStillFinished(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, program, file, want string }{

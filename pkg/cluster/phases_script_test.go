@@ -21,8 +21,8 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// TestEveryScriptThatIsSentIsPOSIXShell collects all scripts that hosts get while clusters of several shapes are created, changed and repaired, and
-// parses them in two ways.
+// TestEveryScriptThatIsSentIsPOSIXShell collects all scripts that hosts get while clusters of several shapes are created, changed and repaired. It
+// parses the scripts in two ways.
 func TestEveryScriptThatIsSentIsPOSIXShell(t *testing.T) {
 	t.Parallel()
 	bodies := map[string]bool{}
@@ -175,8 +175,7 @@ func TestAFileThatCantBeReadDiffers(t *testing.T) {
 	assert.Contains(t, string(got), "file\t"+good+"\t600\t"+sum+"\t")
 }
 
-// TestAUnitsProgramIsNotReadAgain checks that the program's stamp is used, because the program is a hundred times as large as the unit's other
-// files.
+// TestAUnitsProgramIsNotReadAgain checks that the program's stamp is used. The program is a hundred times as large as the unit's other files.
 func TestAUnitsProgramIsNotReadAgain(t *testing.T) {
 	root := t.TempDir()
 	program, settings := filepath.Join(root, "program"), filepath.Join(root, "settings")

@@ -21,8 +21,8 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
 
-// TestNoSecretLeavesItsPlace creates a cluster with a password that is hard to quote. It then searches everything that others could read for this
-// password, and for the secrets that the run creates.
+// TestNoSecretLeavesItsPlace creates a cluster with a password that is hard to quote. It then searches for this password, and for secrets of the
+// run, in all files and messages that other users could read.
 func TestNoSecretLeavesItsPlace(t *testing.T) {
 	t.Parallel()
 	const password = `pä'ss"w\ord# $(x) %s 日本`

@@ -13,7 +13,6 @@ import (
 	"github.com/openpai/paictl/pkg/config"
 )
 
-// testSpec returns the Spec of a cluster whose machines don't exist.
 func testSpec(t testing.TB, masters, workers int) *engine.Spec {
 	t.Helper()
 	quick := "ssh-username: root\ndns: 10.9.0.53\nmachines:\n"

@@ -15,8 +15,8 @@ import (
 	"github.com/openpai/paictl/pkg/config"
 )
 
-// podNet writes the state that flannel and the CNI plugins create on a machine: the bridge with an address, flannel's file with a subnet, and a pod
-// with an address and its interface on the bridge.
+// podNet writes the state that flannel and the CNI plugins create on a machine. This is the bridge with an address, flannel's file with a subnet,
+// and a pod with an address and its interface on the bridge.
 func (h *fakeHost) podNet(bridge, subnet, pod string) {
 	h.write("/.fake/links/cni0", bridge+"\n")
 	h.write("/.fake/links/flannel.1", "")
@@ -68,8 +68,8 @@ func TestPodsReachNoMetadataServiceUnlessTheyMay(t *testing.T) {
 	assert.Contains(t, w1.calls(), "systemctl restart paictl-pod-metadata.service")
 }
 
-// TestTheBridgeGetsTheNodesSubnet simulates that someone has deleted the node, and its kubelet has registered the node again, so that no join
-// cleans the machine.
+// TestTheBridgeGetsTheNodesSubnet simulates that a user has deleted the node, and that its kubelet has registered the node again. No join resets the
+// machine's network in this case.
 func TestTheBridgeGetsTheNodesSubnet(t *testing.T) {
 	t.Parallel()
 	const repair = "w1 network delete interface cni0 it has 10.244.9.1/24, the node's subnet is 10.244.1.0/24; its pods start again"

@@ -15,12 +15,12 @@ import (
 
 const (
 	phasePreflight = preflight.Section
-	// checkUnchecked is the name of the check in a finding about a host that could not be checked.
+	// checkUnchecked is the name of the check in a finding about a host that could not be reached.
 	checkUnchecked = "connect"
 )
 
-// checkFirst checks all hosts before any host is changed. A single error stops the run. With --fix, it first executes the safe repairs and then
-// checks again. It returns the world of its last survey.
+// checkFirst checks all hosts before any change. If it finds an error, the run ends. With --fix, it first executes the safe repairs and then checks
+// again. It returns the result of its last survey.
 func checkFirst(ctx context.Context, r *engine.Run, w *engine.World, nodes []*engine.Node) (*engine.World, error) {
 	start := r.Opts.Clock()
 	findings := phases.Check(r, w, nodes)
@@ -59,7 +59,7 @@ func checkFirst(ctx context.Context, r *engine.Run, w *engine.World, nodes []*en
 	return w, nil
 }
 
-// refuse ends a run before anything is changed. It emits an event for each error, and returns a *PreflightError that contains all findings.
+// refuse emits an event for each error and returns a *PreflightError that contains all findings.
 func refuse(r *engine.Run, findings []preflight.Finding) error {
 	findings = slices.Clone(findings)
 	phases.CheckedCluster(r.Want, nil).Sort(findings)
@@ -74,14 +74,13 @@ func refuse(r *engine.Run, findings []preflight.Finding) error {
 	return hint.Wrap(&engine.PreflightError{Findings: findings, Repaired: repaired(r)}, remedyOf(errs))
 }
 
-// repaired reports whether --fix has changed a host in this run.
 func repaired(r *engine.Run) bool {
 	r.Mu.Lock()
 	defer r.Mu.Unlock()
 	return len(r.Changes) > 0
 }
 
-// remedyOf returns the remedy for a run that stops because of errors. If there is only one error, it is the remedy of that error.
+// remedyOf returns the remedy of the error if the list contains only one error, otherwise a general remedy.
 func remedyOf(errs []preflight.Finding) string {
 	if len(errs) == 1 {
 		return errs[0].Remedy
@@ -98,8 +97,7 @@ func remedyOf(errs []preflight.Finding) string {
 	return "each failed check above names its remedy; afterwards run the same command again"
 }
 
-// fix executes the repairs that findings contain, with one script for each host, and returns the number of repairs by host. If a repair fails, the
-// finding remains.
+// fix executes the repairs in findings with one script per host. It returns the number of repairs by host. If a repair fails, the finding remains.
 func fix(ctx context.Context, r *engine.Run, nodes []*engine.Node, findings []preflight.Finding) (map[string]int, error) {
 	todo := map[string][]preflight.Finding{}
 	for _, f := range findings {

@@ -16,7 +16,7 @@ func TestAFileThatWinsAtTheNextBootIsNamed(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1, 1)
 	w1 := l.host("w1")
-	// None of these files matters: they are read before paictl's file, are hidden or commented out, or have the same value.
+	// None of these files has an effect. These files are read before paictl's file, are hidden or commented out, or contain the same value.
 	w1.write("/etc/sysctl.d/99-sysctl.conf", "net.ipv4.ip_forward = 0\n")
 	w1.write("/usr/lib/sysctl.d/99-zzz-vendor.conf", "net.ipv4.ip_forward = 0\n")
 	w1.write("/etc/sysctl.d/99-zzz-vendor.conf", "# net.ipv4.ip_forward = 0\n;net.ipv4.ip_forward=0\n")

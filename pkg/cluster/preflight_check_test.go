@@ -49,7 +49,7 @@ func TestMembersOfARunningClusterYieldNoFindings(t *testing.T) {
 	assert.Empty(t, examine(t, s, nil, func(ms map[string]*machine) {
 		for _, n := range s.Nodes {
 			m := memberMachine(s, n)
-			// These facts would reject a new machine, but must not cause findings about a member.
+			// These facts would lead to the rejection of a new machine, but must not cause findings about a member.
 			m.fact("memory-kib", "200000")
 			m.fact("cpus", "0")
 			m.fact("os-release", "ID=almalinux", true)
@@ -60,7 +60,7 @@ func TestMembersOfARunningClusterYieldNoFindings(t *testing.T) {
 	}))
 }
 
-// checkCase is one machine with a fault, and the only expected finding.
+// checkCase is one machine with a fault and the only expected finding.
 type checkCase struct {
 	name     string
 	host     string // w1 unless set
@@ -337,8 +337,8 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 }
 
 func TestDiskSpaceIsAddedUpForEachFileSystem(t *testing.T) {
-	// A worker gets eight programs of 100 MiB, both staged and installed, a plugin of 10 MiB and eight images of 300 MiB. If all of them are on one
-	// disk, that is 64 + 2048 + 2·800 + 10 + 5·2400 = 15722 MiB.
+	// A worker gets eight programs of 100 MiB, both staged and installed, a plugin of 10 MiB and eight images of 300 MiB. On a single disk, the sum is
+	// 64 + 2048 + 2·800 + 10 + 5·2400 = 15722 MiB.
 	for _, c := range []struct {
 		name  string
 		edit  func(*machine)

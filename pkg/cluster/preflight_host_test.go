@@ -19,7 +19,6 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// preflightNow is the time on the operator's clock in the tests of preflight.
 var preflightNow = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // preflightBundle returns a bundle for amd64 with programs of 100 MiB, plugins of 10 MiB and images of 300 MiB.
@@ -78,7 +77,6 @@ type machine struct {
 	member, driver                []string
 }
 
-// fitMachine returns a machine that passes all checks of a new node.
 func fitMachine(n *engine.Node) *machine {
 	m := &machine{
 		asked: preflightNow, answered: preflightNow.Add(200 * time.Millisecond),
@@ -134,7 +132,6 @@ func memberMachine(s *engine.Spec, n *engine.Node) *machine {
 	return m
 }
 
-// say adds a line to the output of the probe.
 func (m *machine) say(fields ...string) {
 	last := len(m.probe) - 1
 	m.probe = append(m.probe[:last:last], strings.Join(fields, "\t"), m.probe[last])
@@ -168,7 +165,6 @@ func dropLines(lines []string, begin string) []string {
 	return out
 }
 
-// answer returns the output of the detect script on the machine.
 func (m *machine) answer() string {
 	var b strings.Builder
 	for _, s := range []struct {
@@ -187,7 +183,6 @@ func (m *machine) seen() *engine.Facts {
 	return &engine.Facts{Sections: sectionsOf([]byte(m.answer())), Asked: m.asked, Answered: m.answered}
 }
 
-// storySink is a sink that keeps the events of a run.
 type storySink struct{ events []engine.Event }
 
 // Emit implements engine.Sink.

@@ -38,7 +38,7 @@ func TestTheProbeAndTheRepairsArePOSIXShell(t *testing.T) {
 	}
 }
 
-// fakeRoot is a folder in place of a host's root, with stubs that precede the programs in the PATH.
+// fakeRoot is a folder in place of a host's root. Its stubs come before the real programs in the PATH.
 type fakeRoot struct {
 	t    *testing.T
 	root string
@@ -116,8 +116,8 @@ func TestTheProbeAnswersOnAFreshHost(t *testing.T) {
 func TestTheProbeTellsWhatIsMissing(t *testing.T) {
 	f := newFakeRoot(t)
 	s := preflightSpec(t, 1)
-	// The PATH contains the programs that the probe itself needs. The prelude adds the system's folders, so losetup is replaced with a name that
-	// can't exist.
+	// The PATH contains the programs that the probe itself needs. The prelude adds the system's folders, so the test replaces losetup with a nonexistent
+	// name.
 	body := strings.Replace(preflight.Probe(phases.CheckedCluster(s.Fresh(), nil), phases.CheckedNode(s.Nodes[1])), "losetup", "paictl-no-such-program", 1)
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-s")
 	cmd.Env = []string{"PATH=" + f.bin + ":/usr/sbin:/usr/bin:/sbin:/bin", "PAICTL_ROOT=" + f.root}

@@ -180,14 +180,13 @@ func TestPreflightStopsWhenItIsCancelled(t *testing.T) {
 	assert.ErrorIs(t, err, context.Canceled)
 }
 
-// countingSink is a sink that only counts events, at the lowest possible cost.
 type countingSink struct{ kinds map[string]int }
 
 // Emit implements engine.Sink.
 func (s *countingSink) Emit(e engine.Event) { s.kinds[e.Kind]++ }
 
 // BenchmarkPreflight1000 dials 1,000 SSH servers in this process, queries each server and checks the outputs. The goal is five seconds on two
-// cores, although both ends of each connection run in this process.
+// cores, with clients and servers in the same process.
 func BenchmarkPreflight1000(b *testing.B) {
 	f := newFleet(b, preflightSpec(b, 999))
 	for b.Loop() {
@@ -201,7 +200,7 @@ func BenchmarkPreflight1000(b *testing.B) {
 }
 
 func TestTheDetectScriptStaysSmall(t *testing.T) {
-	// The script is sent to each host in each run. With a thousand hosts, a script of a megabyte would be noticeable.
+	// Each run sends the script to each host. With a thousand hosts, a script of a megabyte would be noticeable.
 	s := preflightSpec(t, 1)
 	assert.Less(t, len(preflight.Probe(phases.CheckedCluster(s.Fresh(), nil), phases.CheckedNode(s.Nodes[0]))), 12<<10)
 	assert.NotContains(t, preflight.Probe(phases.CheckedCluster(s.Fresh(), nil), phases.CheckedNode(s.Nodes[0])), "\r")

@@ -18,7 +18,7 @@ import (
 )
 
 // TestAMachinesProxyReachesNoProgram checks that the prelude unsets the proxy. All machines of a lab set a proxy for their users, and the stubs
-// fail if they see it.
+// fail if the proxy is set.
 func TestAMachinesProxyReachesNoProgram(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1, 1)

@@ -24,11 +24,11 @@ const (
 	recoverTarget = "etcd --force-new-cluster"
 )
 
-// Recovery describes the effect of letting one member of etcd continue alone in a cluster whose etcd has no quorum. Revisions are revisions of
+// Recovery describes the effect of a recovery, in which one member of etcd continues alone because etcd has no quorum. Revisions are revisions of
 // etcd.
 type Recovery struct {
 	Member string `json:"member"`
-	// Revision is the last revision of the member's data, or 0 if the member's etcd doesn't report it.
+	// Revision is the last revision in the member's data, or 0 if etcd doesn't report it.
 	Revision int64            `json:"revision,omitempty"`
 	Others   []RecoveryMember `json:"others"`
 }
@@ -36,7 +36,7 @@ type Recovery struct {
 // RecoveryMember is another machine of the control plane.
 type RecoveryMember struct {
 	Host string `json:"host"`
-	// State is "silent" if the machine doesn't respond, "empty" if it has no etcd data, and otherwise "data".
+	// State is "silent" if the machine doesn't respond, "empty" if the machine has no etcd data, and otherwise "data".
 	State    string `json:"state"`
 	Revision int64  `json:"revision,omitempty"`
 }
@@ -69,14 +69,13 @@ func (v Recovery) String() string {
 type RecoverOptions struct {
 	// FromMember is the machine whose etcd continues alone.
 	FromMember string
-	// Force allows a member that has less data than another one, and a recovery although etcd may still have a quorum.
+	// Force allows a recovery from a member whose data is older than that of another member. It also allows a recovery while etcd may have a quorum.
 	Force bool
 	// Fix allows preflight to execute the safe repairs.
 	Fix bool
 }
 
-// Recover makes the etcd of one machine continue alone. It then takes all machines through the phases of Up, in which the other members join that
-// etcd.
+// Recover makes the etcd of one machine continue alone. It then runs the phases of Up, in which the other members join that etcd.
 func Recover(ctx context.Context, s *engine.Spec, o engine.Options, ro RecoverOptions) ([]engine.Change, error) {
 	r := engine.NewRun(s, o)
 	defer r.Close()
@@ -89,7 +88,7 @@ func Recover(ctx context.Context, s *engine.Spec, o engine.Options, ro RecoverOp
 	})
 }
 
-// WhatRecovers returns the effect that Recover would have, according to the machines. It changes nothing, and emits no events.
+// WhatRecovers reads from the machines which effect Recover would have. It changes nothing and emits no events.
 func WhatRecovers(ctx context.Context, s *engine.Spec, o engine.Options, ro RecoverOptions) (Recovery, error) {
 	o.DryRun, o.Sink = true, silent{}
 	r := engine.NewRun(s, o)
@@ -165,7 +164,7 @@ func recovery(ctx context.Context, r *engine.Run, w *engine.World, ro RecoverOpt
 	return out, nil
 }
 
-// hasQuorum returns the error of a recovery that isn't needed because m reports that etcd has a quorum.
+// hasQuorum returns an error if m reports that etcd has a quorum, because a recovery isn't needed then.
 func hasQuorum(w *engine.World, m, begun *engine.Node) error {
 	switch {
 	case begun == nil:
@@ -179,7 +178,7 @@ func hasQuorum(w *engine.World, m, begun *engine.Node) error {
 		"etcd has a quorum again, says %s: there is nothing to recover", m.Hostname)
 }
 
-// otherMembers returns the other masters of the layout, and the members of etcd that aren't in the layout.
+// otherMembers returns the other masters of the layout, and members of etcd that aren't in the layout.
 func otherMembers(r *engine.Run, w *engine.World, n *engine.Node, views map[*engine.Node]*etcdStatus) []RecoveryMember {
 	out := []RecoveryMember{}
 	for _, m := range r.Spec.ControlPlane() {
@@ -217,7 +216,6 @@ func recovering(w *engine.World) *engine.Node {
 	return nil
 }
 
-// refuseRecovery returns an error if a recovery was interrupted.
 func refuseRecovery(w *engine.World) error {
 	n := recovering(w)
 	if n == nil {
@@ -226,7 +224,7 @@ func refuseRecovery(w *engine.World) error {
 	return hint.Errorf(recoverAgain+n.Hostname, "a recovery of etcd from %s was interrupted", n.Hostname)
 }
 
-// etcdStatus is a member's own status, which a member reports even without a quorum.
+// etcdStatus is an etcd member's own status. A member reports it even without a quorum.
 type etcdStatus struct {
 	view     *engine.EtcdView
 	revision int64
@@ -249,7 +247,7 @@ func askEtcd(ctx context.Context, r *engine.Run, n *engine.Node) (*etcdStatus, e
 	return out, nil
 }
 
-// recoverEtcd makes a member the only member of etcd, and reads the state of the machines again. The other members join in the following phases.
+// recoverEtcd makes one machine the only member of etcd. It then reads the state of the machines again.
 func recoverEtcd(ctx context.Context, r *engine.Run, w *engine.World, nodes []*engine.Node, ro RecoverOptions) (*engine.World, []engine.Change, error) {
 	if _, err := recovery(ctx, r, w, ro); err != nil {
 		return nil, nil, err
@@ -278,7 +276,7 @@ func etcdFolder(s *engine.Spec) string {
 	return fmt.Sprintf("ETCD_DIR=%s\n", shell.Quote(strings.TrimSuffix(phases.EtcdData(s), "/")))
 }
 
-// UndoRecovery undoes a recovery that was interrupted or has failed. It restores the member's data and the manifest of its etcd.
+// UndoRecovery undoes a recovery that was interrupted or has failed. It restores the data of the member and the manifest of its etcd.
 func UndoRecovery(ctx context.Context, s *engine.Spec, o engine.Options, from string) error {
 	r := engine.NewRun(s, o)
 	defer r.Close()

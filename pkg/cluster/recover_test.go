@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// lost returns a cluster of three masters of which two have lost their disks.
+// lost returns a cluster of three masters. Two of them have lost their disks.
 func lost(t *testing.T) *lab {
 	t.Helper()
 	l := newLab(t, 3, 1)

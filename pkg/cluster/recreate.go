@@ -19,9 +19,9 @@ const phaseReset = "reset"
 
 // Loss describes what is lost when a cluster is created again: its members and objects.
 type Loss struct {
-	// Members are the machines that belong to the cluster, by host name.
+	// Loss lists the members and objects that are lost when a cluster is created again.
 	Members []string `json:"members"`
-	// API is up if the API server responded, and otherwise down.
+	// API is "up" if the API server responded, and otherwise "down".
 	API string `json:"api"`
 	// Objects holds the number of objects of the most important kinds.
 	Objects []KindCount `json:"objects,omitempty"`
@@ -46,7 +46,7 @@ func (l Loss) String() string {
 		"All pods are stopped. The folders with the services' data stay on the machines.", members, strings.Join(counts, ", "))
 }
 
-// Recreate removes all machines from their cluster, and creates a new cluster on them.
+// Recreate removes all machines from their cluster and creates a new cluster on them.
 func Recreate(ctx context.Context, s *engine.Spec, o engine.Options) ([]engine.Change, error) {
 	r := engine.NewRun(s, o)
 	defer r.Close()
@@ -63,7 +63,7 @@ func Recreate(ctx context.Context, s *engine.Spec, o engine.Options) ([]engine.C
 	return changes, err
 }
 
-// WhatIsLost returns the members and objects that Recreate would delete, according to the machines. It changes nothing, and emits no events.
+// WhatIsLost reads from the machines which members and objects Recreate would delete. It changes nothing and emits no events.
 func WhatIsLost(ctx context.Context, s *engine.Spec, o engine.Options) (Loss, error) {
 	o.DryRun, o.Sink = true, silent{}
 	r := engine.NewRun(s, o)
@@ -82,7 +82,7 @@ type silent struct{}
 
 func (silent) Emit(engine.Event) {}
 
-// loss returns the members of the cluster, and the number of objects according to the leader's API server.
+// loss returns the members of the cluster, and the numbers of objects that the leader's API server reports.
 func loss(ctx context.Context, r *engine.Run, w *engine.World) (Loss, error) {
 	l := Loss{API: "down", Members: []string{}}
 	for _, n := range r.Spec.Nodes {
@@ -112,8 +112,8 @@ done
 	return l, nil
 }
 
-// resetAll removes all machines from their cluster, and surveys them again. In a dry run it only returns the changes and the world that would
-// result from them.
+// resetAll removes all machines from their cluster, and surveys the machines again. In a dry run, it only returns the changes and the resulting
+// state.
 func resetAll(ctx context.Context, r *engine.Run, w *engine.World, nodes []*engine.Node) (*engine.World, []engine.Change, error) {
 	if len(r.Opts.Limit)+len(r.Only) > 0 {
 		return nil, nil, hint.Errorf("remove --limit and --phases", "recreate works only on the whole cluster")
@@ -145,7 +145,7 @@ func resetAll(ctx context.Context, r *engine.Run, w *engine.World, nodes []*engi
 	}
 	for _, n := range r.Spec.ControlPlane() {
 		if errs[n] != nil {
-			// A second cluster beside the remains of the first would be worse than no cluster.
+			// After an incomplete reset, "cluster up" would create a second cluster beside the remains of the old cluster.
 			return nil, nil, fmt.Errorf("reset %s: %w", n.Hostname, errs[n])
 		}
 	}
@@ -153,7 +153,7 @@ func resetAll(ctx context.Context, r *engine.Run, w *engine.World, nodes []*engi
 	return again, changes, err
 }
 
-// resets returns the machines that belong or once belonged to a cluster, and the changes that remove them.
+// resets returns the machines that belong or once belonged to a cluster. It also returns the changes that remove these machines.
 func resets(w *engine.World) ([]engine.Change, []*engine.Node) {
 	changes, nodes := []engine.Change{}, []*engine.Node(nil)
 	for _, n := range w.Want.Nodes {
@@ -170,8 +170,8 @@ func resetChange(n *engine.Node) engine.Change {
 	return engine.Change{Host: n.Hostname, Phase: phaseReset, Action: "run", Target: "kubeadm reset", Detail: "it leaves its cluster"}
 }
 
-// reset removes one machine from its cluster. It works in any state of the cluster. It doesn't contact the other members of etcd, because they are
-// removed as well.
+// reset removes one machine from its cluster, in any state of the cluster. It doesn't contact the other members of etcd, because all members are
+// removed.
 func reset(ctx context.Context, r *engine.Run, n *engine.Node) error {
 	start := r.Opts.Clock()
 	r.Emit(engine.Event{Kind: engine.EventPhaseStarted, Host: n.Hostname, Phase: phaseReset, Changes: 1})

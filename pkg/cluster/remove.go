@@ -33,13 +33,13 @@ type RemoveOptions struct {
 	Force bool
 	// DrainTimeout is the time limit for evicting the pods of a node; zero means 5 minutes.
 	DrainTimeout time.Duration
-	// Removed is called for each removed node while the run holds the cluster's lock. There is only one call at a time.
+	// Removed is called for each removed node while the run holds the cluster's lock. Calls aren't concurrent.
 	Removed func(*engine.Node) error
 }
 
-// RemoveNodes removes the machines in Options.Limit from the cluster: it drains the nodes, removes machines of the control plane from etcd, undoes
-// paictl's changes on the machines, and deletes the nodes. It can also remove a machine that doesn't respond. Each step first checks whether it is
-// already done, so that an interrupted run can be repeated.
+// RemoveNodes removes the machines in Options.Limit from the cluster. It drains the nodes, removes masters from etcd, undoes paictl's changes on the
+// machines, and deletes the nodes. It can also remove a machine that doesn't respond. Each step first checks whether it is already done. An
+// interrupted run can therefore be repeated.
 func RemoveNodes(ctx context.Context, s *engine.Spec, o engine.Options, ro RemoveOptions) error {
 	r := engine.NewRun(s, o)
 	defer r.Close()
@@ -106,7 +106,7 @@ func Removable(s *engine.Spec, names []string) ([]*engine.Node, error) {
 	return nodes, nil
 }
 
-// keepsAddress returns an error if a machine to remove has the address at which the other machines use the API.
+// keepsAddress returns an error if a machine to remove has the address at which other machines use the API.
 func keepsAddress(r *engine.Run, nodes []*engine.Node) error {
 	k := r.Spec.Config.Kubernetes.Kubernetes
 	for _, n := range nodes {
@@ -141,8 +141,8 @@ func noLeader(r *engine.Run, nodes []*engine.Node) error {
 	return nil
 }
 
-// reachForRemoval dials the machines to remove and the control plane. It returns an error if no remaining machine of the control plane responds. It
-// returns the machines to remove that can't be changed, with the reasons.
+// reachForRemoval dials the machines to remove and the control plane. It returns the machines to remove that can't be changed, with the reasons. It
+// returns an error if no remaining machine of the control plane responds.
 func reachForRemoval(ctx context.Context, r *engine.Run, nodes []*engine.Node, force bool) (map[*engine.Node]error, error) {
 	all := r.Reached(nodes)
 	dead := map[*engine.Node]error{}
@@ -172,23 +172,22 @@ func reachForRemoval(ctx context.Context, r *engine.Run, nodes []*engine.Node, f
 	return dead, nil
 }
 
-// removedMachines is a policy that rejects machines that were removed while they were off and try to join again.
+// removedMachines is an admission policy. It rejects a machine that was off when it was removed, and that tries to join again.
 //
 //go:embed files/removed-machines.yaml
 var removedMachines []byte
 
-// removal is one run of RemoveNodes.
 type removal struct {
 	*engine.Run
 	opts RemoveOptions
 	undo *undo
 	dead map[*engine.Node]error
-	// cluster reports whether a cluster exists. Otherwise the run only undoes paictl's changes on the machines.
+	// cluster reports whether a cluster exists. If it is false, the run only undoes paictl's changes on the machines.
 	cluster bool
 }
 
-// all removes the nodes one after the other, so that etcd doesn't lose two members at the same time. It cordons all nodes first, so that the pods
-// of one node don't move to another node that is about to be removed.
+// all removes nodes one after the other, so that etcd doesn't lose two members at the same time. It cordons all nodes first. Otherwise the pods of
+// one node could move to another node that is about to be removed.
 func (m *removal) all(ctx context.Context, nodes []*engine.Node) error {
 	m.cluster = m.Leader != nil
 	if m.cluster {
@@ -207,7 +206,6 @@ func (m *removal) all(ctx context.Context, nodes []*engine.Node) error {
 	return nil
 }
 
-// phaseError is an error with the phase that failed on a node.
 type phaseError struct {
 	phase string
 	error
@@ -222,7 +220,6 @@ func (m *removal) phaseOf(err error) string {
 	return phaseDelete
 }
 
-// cordon cordons all nodes before the first node is drained.
 func (m *removal) cordon(ctx context.Context, nodes []*engine.Node) error {
 	body := ""
 	for _, n := range nodes {
@@ -232,14 +229,13 @@ func (m *removal) cordon(ctx context.Context, nodes []*engine.Node) error {
 	return err
 }
 
-// onLeader runs a script on the leader that changes the cluster. It doesn't take the machine's lock, because the script doesn't change the machine,
-// and may wait long for pods to terminate.
+// onLeader runs a script that changes the cluster on the leader. It doesn't take the machine's lock, because the script may wait long for pods to
+// terminate and doesn't change the machine.
 func onLeader(ctx context.Context, r *engine.Run, what, body string, limit time.Duration) (answer.Answer, error) {
 	return engine.Answer(r.Exec(ctx, r.Leader, ssh.Script{Name: what, Mutates: true, Timeout: limit,
 		Body: engine.PreludeScript + r.Spec.SelfAPI(r.Leader) + phases.RemoveScript + body}))
 }
 
-// node removes one node.
 func (m *removal) node(ctx context.Context, n *engine.Node) error {
 	steps := []struct {
 		phase string
@@ -273,7 +269,7 @@ func (m *removal) node(ctx context.Context, n *engine.Node) error {
 	return nil
 }
 
-// tell runs a step that isn't a phase of "cluster up", and emits the events about it.
+// tell runs do and emits events about the given phase, which isn't a phase of "cluster up".
 func tell(ctx context.Context, r *engine.Run, n *engine.Node, phase string, do func(context.Context, *engine.Node) ([]engine.Change, error)) error {
 	start := r.Opts.Clock()
 	r.Emit(engine.Event{Kind: engine.EventPhaseStarted, Host: n.Hostname, Phase: phase})
@@ -295,7 +291,7 @@ func tell(ctx context.Context, r *engine.Run, n *engine.Node, phase string, do f
 	return nil
 }
 
-// drain evicts the pods of a node. If its machine is dead, drain deletes the pods without waiting.
+// drain evicts the pods of a node. If the node's machine is dead, drain deletes the pods without waiting.
 func (m *removal) drain(ctx context.Context, n *engine.Node) ([]engine.Change, error) {
 	force := 0
 	switch {
@@ -307,8 +303,8 @@ func (m *removal) drain(ctx context.Context, n *engine.Node) ([]engine.Change, e
 	return evict(ctx, m.Run, n, force, m.opts.DrainTimeout)
 }
 
-// evict cordons a node and evicts its pods. If force is 1, it deletes the pods instead, regardless of disruption budgets. If force is 2, it also
-// doesn't wait until they have terminated.
+// evict cordons a node and evicts its pods. If force is 1, evict deletes the pods regardless of disruption budgets. If force is 2, evict also doesn't
+// wait until the pods have terminated.
 func evict(ctx context.Context, r *engine.Run, n *engine.Node, force int, limit time.Duration) ([]engine.Change, error) {
 	a, err := onLeader(ctx, r, "remove/drain", fmt.Sprintf("NODE=%s FORCE=%d SECONDS_MAX=%d\nr_drain\n", shell.Quote(n.Hostname), force, int(limit.Seconds())), limit+2*time.Minute)
 	if err != nil {
@@ -334,7 +330,6 @@ func (m *removal) member(ctx context.Context, n *engine.Node) ([]engine.Change, 
 	return nil, nil
 }
 
-// giveBack undoes paictl's changes on the machine.
 func (m *removal) giveBack(ctx context.Context, n *engine.Node) ([]engine.Change, error) {
 	found, err := m.undo.ask(ctx, m.Run, n)
 	if err != nil || len(found) == 0 {

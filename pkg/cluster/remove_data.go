@@ -13,10 +13,10 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/engine"
 )
 
-// Data describes a volume whose data is in a folder of one machine.
+// Data describes a volume whose data is stored in a folder of one machine.
 type Data struct {
 	Host, Volume, Folder string
-	// Of is the service that stores its data in the volume, or else the volume's claim as NAMESPACE/NAME, or "".
+	// Of is the service that uses the volume, or else the volume's claim as NAMESPACE/NAME, or "".
 	Of string
 }
 
@@ -31,8 +31,8 @@ func (d Data) String() string {
 // labelService is the label of volumes that paictl has created for a service.
 const labelService = "paictl.openpai.org/service"
 
-// DataOn returns the volumes whose data is on the machines with the given host names or addresses. RemoveNodes leaves this data there. DataOn
-// changes nothing, and emits no events.
+// DataOn returns the volumes whose data is on the machines with the given host names or addresses. RemoveNodes doesn't delete this data. DataOn
+// changes nothing and emits no events.
 func DataOn(ctx context.Context, s *engine.Spec, o engine.Options, names []string) ([]Data, error) {
 	nodes, err := Removable(s, names)
 	if err != nil {
@@ -89,7 +89,6 @@ func userOf(pv *corev1.PersistentVolume) string {
 	return ""
 }
 
-// liesOn reports whether a volume can be used only on the given node.
 func liesOn(pv *corev1.PersistentVolume, node string) bool {
 	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
 		return false

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// blockersShown limits how many pods an error lists.
+// blockersShown limits the number of pods in an error.
 const blockersShown = 5
 
 // stuckError returns an error that lists the pods that were not evicted from a node, with the reason for each pod.
@@ -46,7 +46,6 @@ func stuckError(n *engine.Node, limit time.Duration, said []string, pods, budget
 		"drain %s: pods were not evicted within %s: %s%s", n.Hostname, limit, strings.Join(names, ", "), more)
 }
 
-// staysOnDrain reports whether a drain doesn't evict a pod.
 func staysOnDrain(p *corev1.Pod) bool {
 	if _, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return true
@@ -58,7 +57,7 @@ func staysOnDrain(p *corev1.Pod) bool {
 	return owner != nil && owner.Kind == "DaemonSet"
 }
 
-// holder returns the reason why a pod wasn't evicted, or "".
+// holder returns the reason why the drain hasn't evicted a pod, or "".
 func holder(p *corev1.Pod, budgets []policyv1.PodDisruptionBudget) string {
 	if metav1.GetControllerOf(p) == nil {
 		return " (no controller would start it elsewhere)"
@@ -78,5 +77,5 @@ func holder(p *corev1.Pod, budgets []policyv1.PodDisruptionBudget) string {
 	return ""
 }
 
-// toKeep returns the end of the remedy for a failed drain. It tells how to keep the node in the cluster.
+// toKeep returns the last part of the remedy for a failed drain: the command that keeps the node in the cluster.
 func toKeep(n *engine.Node) string { return "; to keep the node: " + hint.Uncordon(n.Hostname) }

@@ -88,7 +88,7 @@ func TestAForcedDrainAsksNoBudget(t *testing.T) {
 const takes = `get node w1 -o go-template={{with .metadata.annotations}}{{index . "paictl.openpai.org/cordoned-by"}}{{end}}`
 
 // A policy of the alert handler has cordoned the machine. Without the removal of its mark, the policy would restart or uncordon the machine while
-// paictl changes it.
+// paictl changes the machine.
 func TestTheCordonOfAPolicyIsTakenOver(t *testing.T) {
 	const take = "annotate node w1 --overwrite paictl.openpai.org/cordoned-by-"
 	for _, c := range []struct {

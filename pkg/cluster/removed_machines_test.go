@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
-// TestARemovedMachinesCredentialsMakeNoNode sends requests to a real API server like the kubelets of two machines, one of which was removed.
+// TestARemovedMachinesCredentialsMakeNoNode sends requests to a real API server like the kubelets of two machines. One of the machines was removed.
 func TestARemovedMachinesCredentialsMakeNoNode(t *testing.T) {
 	kubetest.Start(t)
 	admin, err := clientcmd.BuildConfigFromFlags("", kubetest.Kubeconfig(t))
@@ -59,7 +59,7 @@ func TestARemovedMachinesCredentialsMakeNoNode(t *testing.T) {
 	_, err = lists.Patch(t.Context(), "paictl-removed", "application/merge-patch+json", []byte(`{"data":{"gone.1":"2026-11-27T10:00:00Z"}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 
-	// The policy sees the list only after a moment.
+	// The API server loads the list for the policy after a moment.
 	require.Eventually(t, func() bool {
 		err = register("gone.1")
 		if err == nil {

@@ -17,10 +17,11 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// keyFiles holds the only files that a backup of keys may contain. The list is strict because root unpacks the archive.
+// keyFiles lists the only files that a backup of keys may contain. The check is strict because root unpacks the archive.
 var keyFiles = backup.KeyFiles()
 
-// CheckKeys returns an error if files are missing or unexpected in a backup of keys, or if its files don't match each other.
+// CheckKeys returns an error if a backup of keys contains an unexpected file or doesn't contain a required file. It also returns an error if a key
+// doesn't belong to its certificate.
 func CheckKeys(r io.Reader) error {
 	text, err := phases.ReadKeys(r)
 	if err != nil {
@@ -51,7 +52,7 @@ func CheckKeys(r io.Reader) error {
 	return nil
 }
 
-// Restore creates a new cluster from a backup by taking the machines through the phases of Up.
+// Restore creates a new cluster from a backup. It runs the phases of Up.
 func Restore(ctx context.Context, s *engine.Spec, o engine.Options, from *engine.RestoreParts) ([]engine.Change, error) {
 	r := engine.NewRun(s, o)
 	defer r.Close()
@@ -61,8 +62,8 @@ func Restore(ctx context.Context, s *engine.Spec, o engine.Options, from *engine
 	})
 }
 
-// refuseRestore returns an error if a restore must not begin or continue. For any other run, it returns an error if a restore was interrupted too
-// early. The machines may belong to a cluster only if it was created by the same restore, which was interrupted near its end.
+// refuseRestore returns an error if a restore must not begin or continue. For any other run, it returns an error if an earlier restore is incomplete.
+// A restore may begin on members of a cluster only if an interrupted run of the same restore has created that cluster.
 func refuseRestore(r *engine.Run, w *engine.World) error {
 	masters, members := r.Spec.ControlPlane(), w.Members()
 	unfinished := slices.DeleteFunc(slices.Clone(masters), func(n *engine.Node) bool { return !phases.IsRestoring(w.Of(n, engine.PhaseInit)) })
@@ -98,7 +99,7 @@ func refuseRestore(r *engine.Run, w *engine.World) error {
 		sentence(names, "is a machine", "are machines"))
 }
 
-// sentence returns a text such as "a is a machine" or "a, b are machines".
+// sentence returns text such as "a is a machine" or "a, b are machines".
 func sentence(names []string, one, many string) string {
 	verb := many
 	if len(names) == 1 {

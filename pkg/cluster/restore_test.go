@@ -39,7 +39,6 @@ func saved(t *testing.T) *engine.RestoreParts {
 	})
 }
 
-// savedAs is like saved, but returns a backup with the given keys.
 func savedAs(t *testing.T, keys map[string]string) *engine.RestoreParts {
 	t.Helper()
 	var out bytes.Buffer
@@ -215,8 +214,9 @@ func TestFoldersOfVolumesAreMadeAgain(t *testing.T) {
 	}
 }
 
-// TestABackupOfTheMiddleOfARotationIsRestored restores a backup that contains two keys for Secrets, and two certificates of a CA. The CA's key
-// belongs to the first certificate or, if the rotation was killed between writing the certificates and the key, to the second.
+// TestABackupOfTheMiddleOfARotationIsRestored restores a backup that contains two keys for Secrets, and two certificates of a CA. Usually the CA's
+// key belongs to the first certificate. If the rotation was killed between writing the certificates and the key, it belongs to the second
+// certificate.
 func TestABackupOfTheMiddleOfARotationIsRestored(t *testing.T) {
 	one, other := withAuthorities(t, 1, 0), withAuthorities(t, 1, 0)
 	first, second := string(pki.Encode(one.old[kubernetesCA].Cert)), string(pki.Encode(other.old[kubernetesCA].Cert))
@@ -358,8 +358,8 @@ func TestARestoreThatFailedIsFinishedByTheNext(t *testing.T) {
 	}
 }
 
-// TestARestoredClusterIsAnotherOneBeforeAnythingIsDeleted restores a backup that contains machines of the earlier cluster, whose nodes can't be
-// deleted yet.
+// TestARestoredClusterIsAnotherOneBeforeAnythingIsDeleted restores a backup that contains machines of the earlier cluster. The nodes of these
+// machines can't be deleted yet.
 func TestARestoredClusterIsAnotherOneBeforeAnythingIsDeleted(t *testing.T) {
 	t.Parallel()
 	l, from := newLab(t, 1, 1), saved(t)
@@ -404,7 +404,6 @@ func TestARestoreThatIsInterruptedIsFinishedByTheNext(t *testing.T) {
 	})
 }
 
-// isMember reports whether a machine belongs to the cluster.
 func (l *lab) isMember(name string) bool {
 	_, err := os.Stat(l.host(name).root + "/var/lib/paictl/member")
 	return err == nil

@@ -18,7 +18,7 @@ import (
 const badMaxPods = "the kubelet does not stay up: failed to merge kubelet configs: failed to unmarshal merged JSON into kubelet configuration: " +
 	"json: cannot unmarshal string into Go struct field KubeletConfiguration.maxPods of type int32"
 
-// failures returns the errors because of which hosts were set aside in a run, by host. It also checks the exit code of the run.
+// failures returns the errors of the hosts that failed in a run. It also checks the exit code of the run.
 func failures(t *testing.T, o *outcome, exit int) map[string]engine.Failed {
 	t.Helper()
 	partial, ok := errors.AsType[*engine.PartialError](o.err)
@@ -31,8 +31,7 @@ func failures(t *testing.T, o *outcome, exit int) map[string]engine.Failed {
 	return out
 }
 
-// TestAKubeletThatDoesNotRunOnAMemberIsStarted checks that "cluster up" starts a kubelet that has ended for any reason, and checks that the kubelet
-// keeps running.
+// TestAKubeletThatDoesNotRunOnAMemberIsStarted checks that "cluster up" starts a kubelet that has ended, and verifies that the kubelet keeps running.
 func TestAKubeletThatDoesNotRunOnAMemberIsStarted(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1, 2)
@@ -68,8 +67,8 @@ func TestAKubeletThatDoesNotRunOnAMemberIsStarted(t *testing.T) {
 	})
 }
 
-// TestABadSettingOfTheKubeletBreaksOneMachine checks that each run breaks only the same machine and reports the cause. The other machines keep
-// their settings, and a good setting reaches all machines.
+// TestABadSettingOfTheKubeletBreaksOneMachine checks that each run breaks only the same machine and reports the cause. The other machines keep their
+// settings. A good setting then reaches all machines.
 func TestABadSettingOfTheKubeletBreaksOneMachine(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1, 3)
@@ -121,7 +120,7 @@ func TestABadSettingOfContainerdBreaksOneMachine(t *testing.T) {
 	l.mustUp()
 }
 
-// TestAMachineThatFailedElsewhereHoldsNobodyBack checks that a failure that isn't related to the kubelet's settings doesn't hold back other
+// TestAMachineThatFailedElsewhereHoldsNobodyBack checks that a failure unrelated to the kubelet's settings doesn't stop the rollout to other
 // machines.
 func TestAMachineThatFailedElsewhereHoldsNobodyBack(t *testing.T) {
 	t.Parallel()

@@ -16,15 +16,15 @@ import (
 
 const phaseUncordon = "uncordon"
 
-// rotation takes machines of a working cluster out of service, a few at a time, and returns them to service. The annotation mark identifies nodes
-// that only this command has cordoned, so that the next run can uncordon the nodes that an interrupted run has left cordoned.
+// rotation cordons and drains a few machines of a working cluster at a time, and uncordons them afterwards. An annotation marks the nodes that the
+// run has cordoned. If the run is interrupted, the next run uncordons the marked nodes.
 type rotation struct {
 	*engine.Run
 	// name is the prefix of the names of the scripts. mark is the name of the annotation.
 	name, mark string
 	// marked holds the nodes that an earlier run has left cordoned.
 	marked map[string]bool
-	// cordoned holds the nodes that someone else has cordoned. They stay cordoned.
+	// cordoned holds the nodes that a user or another program has cordoned. The run doesn't uncordon these nodes.
 	cordoned map[string]bool
 	// out holds the machines that this run has cordoned. restarted holds the machines whose kubelets must report again.
 	out, restarted map[string]bool
@@ -34,7 +34,7 @@ func newRotation(r *engine.Run, name, mark string) rotation {
 	return rotation{Run: r, name: name, mark: mark, marked: map[string]bool{}, cordoned: map[string]bool{}, out: map[string]bool{}, restarted: map[string]bool{}}
 }
 
-// readMarks reads which nodes are cordoned, and by whom.
+// readMarks reads which nodes are cordoned, and which of them have the annotation.
 func (u *rotation) readMarks(ctx context.Context) error {
 	a, err := engine.Answer(u.Exec(ctx, u.Leader, ssh.Script{Name: u.name + "/marks", Timeout: time.Minute,
 		Body: engine.PreludeScript + u.Spec.SelfAPI(u.Leader) + fmt.Sprintf("self get nodes -o go-template='%s'\n",
@@ -49,15 +49,15 @@ func (u *rotation) readMarks(ctx context.Context) error {
 		if len(mark) > 0 { // a user with write access to the node may have written any text
 			mark[0] = strings.Trim(mark[0], `"`)
 		}
-		// A mark doesn't count on a node that isn't cordoned, or that someone else has cordoned since.
+		// Ignore the annotation of a node that isn't cordoned, or that a user or another program has cordoned since.
 		ours := len(mark) > 0 && (mark[0] == "now" || len(row) < 2 || row[1] == "" || mark[0] == row[1])
 		u.marked[row[0]], u.cordoned[row[0]] = ours, !ours
 	}
 	return nil
 }
 
-// tellLeft warns about machines that an earlier run has left out of service and that this run doesn't include. command returns the command that
-// returns a machine to service.
+// tellLeft warns about machines that an earlier run has left cordoned and that this run doesn't include. The function command returns the command
+// that uncordons a machine.
 func (u *rotation) tellLeft(nodes []*engine.Node, command func(host string) string) {
 	for _, name := range slices.Sorted(maps.Keys(u.marked)) {
 		if u.marked[name] && !slices.ContainsFunc(nodes, func(n *engine.Node) bool { return n.Hostname == name }) {
@@ -67,7 +67,7 @@ func (u *rotation) tellLeft(nodes []*engine.Node, command func(host string) stri
 	}
 }
 
-// isOut reports whether this run has taken a machine out of service and not returned it yet.
+// isOut reports whether this run has cordoned a machine and not uncordoned it yet.
 func (u *rotation) isOut(n *engine.Node) bool {
 	u.Mu.Lock()
 	defer u.Mu.Unlock()
@@ -80,7 +80,7 @@ func (u *rotation) setOut(n *engine.Node, is bool) {
 	u.out[n.Hostname] = is
 }
 
-// cordon cordons a node after writing the mark. A node that someone else has cordoned gets no mark, and stays cordoned.
+// cordon writes the annotation and then cordons the node. If another user has cordoned the node, cordon doesn't write the annotation.
 func (u *rotation) cordon(ctx context.Context, n *engine.Node) error {
 	if _, err := onLeader(ctx, u.Run, u.name+"/mark", fmt.Sprintf("NODE=%s MARK=%s\nr_mark\n", shell.Quote(n.Hostname), u.mark), time.Minute); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (u *rotation) cordon(ctx context.Context, n *engine.Node) error {
 	return nil
 }
 
-// drain cordons a node and evicts its pods. With force it also deletes pods that a disruption budget or a missing owner protects.
+// drain cordons a node and evicts its pods. If force is set, it also deletes pods that a disruption budget or a missing owner protects.
 func (u *rotation) drain(ctx context.Context, n *engine.Node, force bool, limit time.Duration) ([]engine.Change, error) {
 	if err := u.cordon(ctx, n); err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func (u *rotation) drain(ctx context.Context, n *engine.Node, force bool, limit 
 	return evict(ctx, u.Run, n, how, limit)
 }
 
-// uncordon waits until a node is Ready and uncordons it, if this command has cordoned it.
+// uncordon waits until a node is Ready. It uncordons the node if this command has cordoned it.
 func (u *rotation) uncordon(ctx context.Context, n *engine.Node) ([]engine.Change, error) {
 	fresh := 0
 	u.Mu.Lock()
@@ -120,7 +120,6 @@ func (u *rotation) uncordon(ctx context.Context, n *engine.Node) ([]engine.Chang
 	return []engine.Change{{Action: "uncordon", Target: "node " + n.Hostname}}, nil
 }
 
-// staysCordoned returns the end of the remedy for a machine that a failed run has left out of service.
 func staysCordoned(n *engine.Node) string {
 	return "; the machine stays cordoned until this command succeeds; to use it as it is: " + hint.Uncordon(n.Hostname)
 }

@@ -40,13 +40,12 @@ const (
 //go:embed scripts/secrets.sh
 var secretsScript string
 
-// restKey is a key that encrypts Secrets at rest.
 type restKey struct {
 	name   string
 	secret secret.String // base64
 }
 
-// keyState is the progress of a rotation on one master or on all masters.
+// keyState is the progress of a key rotation, on one master or on all masters.
 type keyState int
 
 const (
@@ -56,9 +55,9 @@ const (
 	keyAlone                  // it has only the new key
 )
 
-// RotateSecrets replaces the key with which API servers encrypt Secrets in etcd. First, all masters get the new key. Then they all encrypt with the
-// new key. Then all Secrets are written again, and finally the old keys are removed. No API server restarts. RotateSecrets reads the progress of an
-// earlier run from the files of the masters. With Options.DryRun it only returns the changes that it would make.
+// RotateSecrets replaces the key with which API servers encrypt Secrets in etcd. First, all masters get the new key. In the second step, they encrypt
+// with the new key. RotateSecrets then writes all Secrets again and removes the old keys. No API server restarts. RotateSecrets reads the progress of
+// an earlier run from the files of the masters. With Options.DryRun it only returns the changes that it would make.
 func RotateSecrets(ctx context.Context, s *engine.Spec, o engine.Options) ([]engine.Change, error) {
 	r := engine.NewRun(s, o)
 	defer r.Close()
@@ -95,7 +94,6 @@ func RotateSecrets(ctx context.Context, s *engine.Spec, o engine.Options) ([]eng
 	return k.planned, r.Summary("cluster secrets rotate", masters, k.planned)
 }
 
-// keyRotation is one run of RotateSecrets.
 type keyRotation struct {
 	*engine.Run
 	masters []*engine.Node
@@ -104,7 +102,7 @@ type keyRotation struct {
 	planned []engine.Change                // in a dry run
 }
 
-// read reads the keys of the masters. It returns an error if the rotation can't continue from their current state.
+// read reads the keys of the masters. It returns an error if a rotation can't continue from their current state.
 func (k *keyRotation) read(ctx context.Context) error {
 	var mu sync.Mutex
 	var strangers, fixed []string
@@ -146,7 +144,7 @@ func (k *keyRotation) script(body string, n *engine.Node) string {
 	return k.Spec.SelfAPI(n) + "NODE=" + shell.Quote(n.Hostname) + "\n" + secretsScript + body
 }
 
-// rotate continues the rotation from the current state of the masters.
+// rotate continues the rotation at the current state of the masters.
 func (k *keyRotation) rotate(ctx context.Context) error {
 	state, keys, err := furthest(k.files)
 	if err != nil {
@@ -183,7 +181,6 @@ func (k *keyRotation) rotate(ctx context.Context) error {
 	return nil
 }
 
-// phase returns the name of the phase that brings all masters to a state.
 func (s keyState) phase() string {
 	switch s {
 	case keyReads:
@@ -194,12 +191,11 @@ func (s keyState) phase() string {
 	return phaseOldKey
 }
 
-// same reports whether all masters have these keys in this order.
+// same reports whether all masters have the given keys in the given order.
 func (k *keyRotation) same(keys []restKey) bool {
 	return !slices.ContainsFunc(k.masters, func(n *engine.Node) bool { return !slices.Equal(k.files[n], keys) })
 }
 
-// plan reports the changes that a run would make.
 func (k *keyRotation) plan(state keyState, keys []restKey) {
 	say := func(n *engine.Node, phase, target, detail string) {
 		c := engine.Change{Host: n.Hostname, Phase: phase, Action: "update", Target: target, Detail: detail}
@@ -220,7 +216,7 @@ func (k *keyRotation) plan(state keyState, keys []restKey) {
 	}
 }
 
-// give writes the keys to all masters, and waits until their API servers use them.
+// give writes the keys to all masters. It waits until the API servers use the keys.
 func (k *keyRotation) give(ctx context.Context, phase string, keys []restKey) error {
 	data, err := renderKeys(keys)
 	if err != nil {
@@ -259,7 +255,7 @@ func reads(others []restKey) string {
 	return ", reads by " + strings.Join(names, ", ") + ", too"
 }
 
-// rewrite writes all Secrets again, encrypted with a key, and checks the result in etcd.
+// rewrite writes all Secrets again, so that the API server encrypts them with the given key. It checks the result in etcd.
 func (k *keyRotation) rewrite(ctx context.Context, key restKey) error {
 	return tell(ctx, k.Run, k.masters[0], phaseRewrite, func(ctx context.Context, n *engine.Node) ([]engine.Change, error) {
 		a, err := engine.Answer(k.Exec(ctx, n, ssh.Script{
@@ -273,8 +269,8 @@ func (k *keyRotation) rewrite(ctx context.Context, key restKey) error {
 	})
 }
 
-// furthest returns the progress and the keys of the most advanced master. Masters are at most one step apart. It returns an error if the keys of a
-// master don't match these keys or the step before.
+// furthest returns the progress and the keys of the most advanced master. The other masters must have the same keys or the keys of the previous step.
+// Otherwise furthest returns an error.
 func furthest(files map[*engine.Node][]restKey) (keyState, []restKey, error) {
 	var newest restKey
 	for _, keys := range files {
@@ -310,7 +306,7 @@ func furthest(files map[*engine.Node][]restKey) (keyState, []restKey, error) {
 	return state, keys, nil
 }
 
-// precedes reports whether a master has the same keys as the most advanced master, or the keys of the step before.
+// precedes reports whether a master has the same keys as the most advanced master, or the keys of the previous step.
 func precedes(have []restKey, is keyState, furthest []restKey, state keyState) bool {
 	if slices.Equal(have, furthest) {
 		return true
@@ -328,7 +324,7 @@ func precedes(have []restKey, is keyState, furthest []restKey, state keyState) b
 
 var keyName = regexp.MustCompile(`^paictl-([1-9][0-9]{0,8})$`)
 
-// keyNumber returns the number in the name of a key. parseKeys has checked the name.
+// keyNumber returns the number in the name of a key. It expects a name that parseKeys has checked.
 func keyNumber(k restKey) int {
 	n, _ := strconv.Atoi(strings.TrimPrefix(k.name, "paictl-"))
 	return n
@@ -343,7 +339,7 @@ func newKey(after []restKey) (restKey, error) {
 	return restKey{fmt.Sprintf("paictl-%d", keyNumber(last)+1), secret.String(base64.StdEncoding.EncodeToString(data))}, nil
 }
 
-// parseKeys parses a file of keys in the form that paictl writes. Its errors don't contain a key.
+// parseKeys parses a file of keys in paictl's format. Its errors don't contain a key.
 func parseKeys(data []byte) ([]restKey, error) {
 	changed := hint.Errorf("rotate the keys by hand, as Kubernetes documents it under \"Encrypting Confidential Data at Rest\"",
 		"%s is not as paictl writes it: Secrets by secretbox with keys paictl-NUMBER, then identity", phases.EncryptionFile)
@@ -369,7 +365,7 @@ func parseKeys(data []byte) ([]restKey, error) {
 	return out, nil
 }
 
-// renderKeys returns the content of the file with the keys. The first key encrypts, and all keys decrypt.
+// renderKeys returns the content of the file with the keys. API servers encrypt with the first key and decrypt with all keys.
 func renderKeys(keys []restKey) (secret.String, error) {
 	box := &apiserverv1.SecretboxConfiguration{}
 	for _, key := range keys {

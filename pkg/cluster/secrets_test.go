@@ -48,7 +48,6 @@ func (l *lab) rotateSecrets(edit ...func(*engine.Options)) *outcome {
 
 var keysOf = regexp.MustCompile(`name: (\S+)\s+secret: (\S+)`)
 
-// keyNames returns the names of the keys in the file of a machine.
 func (l *lab) keyNames(host string) string {
 	var out []string
 	for _, m := range keysOf.FindAllStringSubmatch(l.host(host).read(phases.EncryptionFile), -1) {
@@ -101,8 +100,7 @@ func TestTheKeyOfSecretsIsRotated(t *testing.T) {
 	l.rotated("paictl-3")
 }
 
-// TestARotationOfTheKeyThatWasCutOffGoesOn interrupts paictl, or the power of the masters, at points of a rotation. No Secret may become
-// unreadable.
+// TestARotationOfTheKeyThatWasCutOffGoesOn interrupts paictl, or the power of the masters, at points of a rotation. All Secrets must stay readable.
 func TestARotationOfTheKeyThatWasCutOffGoesOn(t *testing.T) {
 	t.Parallel()
 	cutOff(t, 3, 3, func(t *testing.T) story {

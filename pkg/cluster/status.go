@@ -31,31 +31,31 @@ import (
 //go:embed scripts/status.sh
 var statusScript string
 
-// Status is the state of a cluster according to its machines and its API server.
+// Status is the state of a cluster, as its machines and its API server report it.
 type Status struct {
 	Cluster    string `json:"cluster"`
 	ClusterID  string `json:"clusterId"`
 	Endpoint   string `json:"endpoint"`
 	Kubernetes string `json:"kubernetes"` // the configured version
-	// API is up, down, absent if no machine has a control plane yet, or unknown if the machines of the control plane could not be queried.
+	// API is "up", "down", "absent" if no machine has a control plane yet, or "unknown" if no machine of the control plane could be queried.
 	API        string            `json:"api"`
 	APIMessage string            `json:"apiMessage,omitempty"`
 	Lock       *LockOwner        `json:"lock,omitempty"`
 	Machines   []MachineStatus   `json:"machines"`
 	Components []ComponentStatus `json:"components"`
-	// VIP is the API's virtual address. It is absent if the configuration has no virtual address.
+	// VIP is the API's virtual address, or nil if none is configured.
 	VIP *VIPStatus `json:"vip,omitempty"`
-	// Knocks holds the attempts of removed machines to join again.
+	// Knocks lists the attempts of removed machines to join again.
 	Knocks []Knock `json:"knocks,omitempty"`
-	// Certificates are sorted by their time of expiry, the earliest first.
+	// Certificates are sorted by expiry, the earliest first.
 	Certificates []checks.Certificate `json:"certificates"`
 	// Renewal describes whether expiring certificates are renewed automatically.
 	Renewal Renewal `json:"renewal"`
-	// Pending is the number of changes that "cluster up" would make. It is absent if the changes weren't counted.
+	// Pending is the number of changes that "cluster up" would make, or nil if the changes weren't counted.
 	Pending *int `json:"pendingChanges,omitempty"`
 }
 
-// LockOwner is the user and process that holds the cluster's lock.
+// LockOwner is the user and the process that hold the cluster's lock.
 type LockOwner struct {
 	Owner string `json:"owner"` // user@host, pid
 	Since string `json:"since"` // RFC 3339
@@ -78,28 +78,28 @@ type MachineStatus struct {
 	Roles   []string `json:"roles"`
 	SKU     string   `json:"sku"`
 	State   string   `json:"state"`
-	// Message is the reason why the machine isn't ready or reachable, or why no pod can start on it.
+	// Message is the reason why the machine isn't ready, isn't reachable or can't start pods.
 	Message string `json:"message,omitempty"`
 	// Hint is the remedy for the problem in Message.
 	Hint     string `json:"hint,omitempty"`
 	Cordoned bool   `json:"cordoned,omitempty"`
-	// CordonedBy is the person, operator or policy whose action has cordoned the machine, and CordonReason is the reason of the action. Both are
-	// empty if the machine was cordoned in another way.
+	// CordonedBy is the person, operator or policy that has cordoned the machine. CordonReason is the reason for the cordon. Both fields are empty if
+	// the node's annotations contain no reason.
 	CordonedBy   string `json:"cordonedBy,omitempty"`
 	CordonReason string `json:"cordonReason,omitempty"`
-	// Pressure lists the node conditions that are true and should be false, such as DiskPressure.
+	// Pressure lists the conditions of the node that are true and should be false, such as DiskPressure.
 	Pressure   []string       `json:"pressure,omitempty"`
 	Kubelet    *ProgramStatus `json:"kubelet,omitempty"`
 	Containerd *ProgramStatus `json:"containerd,omitempty"`
 	Kernel     string         `json:"kernel,omitempty"`
 }
 
-// VIPStatus describes the API's virtual address. Holder is the node that holds its lease, or "" if the lease has no holder or the API didn't
-// respond.
+// VIPStatus describes the API's virtual address. Holder is the node that holds the address's lease. Holder is "" if the lease has no holder or the
+// API didn't respond.
 type VIPStatus struct {
 	Address string `json:"address"`
 	Holder  string `json:"holder"`
-	// Answers reports whether the API responds at the address. If possible, this is tested on a master that isn't the holder.
+	// Answers reports whether the API responds at the virtual address. If possible, a master that isn't the holder tests the address.
 	Answers bool `json:"answers"`
 }
 
@@ -109,7 +109,7 @@ type ProgramStatus struct {
 	State   string `json:"state"` // systemd's: active, inactive, failed, absent …
 }
 
-// ComponentStatus is the state of a part of Kubernetes: a static pod, or a workload on many machines.
+// ComponentStatus is the state of a part of Kubernetes, either a static pod or a workload on many machines.
 type ComponentStatus struct {
 	Name     string `json:"name"`
 	Host     string `json:"host,omitempty"`
@@ -119,20 +119,20 @@ type ComponentStatus struct {
 	Message  string `json:"message,omitempty"`
 }
 
-// Renewal describes whether certificates are renewed automatically. Off lists the machines on which they aren't.
+// Renewal describes whether certificates are renewed automatically. Off lists the machines without automatic renewal.
 type Renewal struct {
 	Kubelet      bool     `json:"kubelet"`
 	ControlPlane bool     `json:"controlPlane"`
 	Off          []string `json:"off,omitempty"`
 }
 
-// GetStatus queries every machine once and changes nothing. The result includes machines that don't respond. In this case, GetStatus also returns a
-// *PartialError that names them.
+// GetStatus queries every machine once and changes nothing. The result includes machines that don't respond. GetStatus also names these machines in a
+// *PartialError.
 func GetStatus(ctx context.Context, s *engine.Spec, o engine.Options) (*Status, error) {
 	return getStatus(ctx, s, o, false)
 }
 
-// ListMachines returns the machines of GetStatus. It reads much less from each machine.
+// ListMachines returns the same machines as GetStatus, but reads much less from each machine.
 func ListMachines(ctx context.Context, s *engine.Spec, o engine.Options) ([]MachineStatus, error) {
 	st, err := getStatus(ctx, s, o, true)
 	if st == nil {
@@ -186,8 +186,7 @@ func askStatus(ctx context.Context, r *engine.Run, nodes []*engine.Node, brief b
 	return answers, errs
 }
 
-// statusCall returns the call of the function that prints a machine's status. If brief is set, it leaves out values that MachineStatus doesn't
-// contain.
+// statusCall returns the shell command that prints a machine's status. If brief is set, the output contains only the values that MachineStatus needs.
 func statusCall(s *engine.Spec, n *engine.Node, brief bool) string {
 	number := map[bool]int{true: 1}
 	k := s.Config.Kubernetes.Kubernetes
@@ -237,8 +236,7 @@ func newStatus(s *engine.Spec, nodes []*engine.Node, answers map[*engine.Node]an
 	return st
 }
 
-// pemOf returns the PEM text in a field of the script's output. The field contains either the PEM text or the DER data of one certificate, in
-// base64.
+// pemOf returns the PEM text of a certificate in the script's output. The field contains the base64 of PEM text or of DER data.
 func pemOf(field string) []byte {
 	data := engine.Decoded(field)
 	if len(data) == 0 || bytes.HasPrefix(data, []byte("-----BEGIN")) {
@@ -247,8 +245,8 @@ func pemOf(field string) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: data})
 }
 
-// chooseAPI sets st.API, and returns the first master whose API server is up, with its output. If no API server is up, it returns the first master
-// and no output.
+// chooseAPI sets st.API. It returns the first master whose API server is up, with that master's output. If no API server is up, it returns the first
+// master and no output.
 func (st *Status) chooseAPI(s *engine.Spec, answers map[*engine.Node]answer.Answer, errs map[*engine.Node]error) (*engine.Node, answer.Answer) {
 	for _, n := range s.ControlPlane() {
 		if err := errs[n]; err != nil && st.API == "absent" {
@@ -270,7 +268,6 @@ func (st *Status) chooseAPI(s *engine.Spec, answers map[*engine.Node]answer.Answ
 	return s.ControlPlane()[0], answer.Answer{}
 }
 
-// machineStatus combines the output of a machine with the API's data about the machine.
 func machineStatus(n *engine.Node, a answer.Answer, err error, api answer.Answer, apiState string) MachineStatus {
 	m := MachineStatus{Host: n.Hostname, Address: n.HostIP, Roles: n.Roles, SKU: n.SKU, Kernel: a.Value("kernel")}
 	m.Kubelet, m.Containerd = programStatus(a, "kubelet"), programStatus(a, "containerd")
@@ -310,7 +307,8 @@ func machineStatus(n *engine.Node, a answer.Answer, err error, api answer.Answer
 	return m
 }
 
-// readCordon sets the fields about the cordon of a machine. A kubelet can write the mark on its node, so the texts are made safe for terminals.
+// readCordon sets the fields about the cordon of a machine. A kubelet can change its node's annotations, so readCordon makes the texts safe for
+// terminals.
 func (m *MachineStatus) readCordon(state, mark string) {
 	m.Cordoned = state == "cordoned"
 	if read := actionsv1.ReadMark(map[string]string{actionsv1.MarkAnnotation: engine.Unquoted(mark)}); read != nil && m.Cordoned {
@@ -335,8 +333,8 @@ func (m *MachineStatus) readConditions(list string) (ready string) {
 	return ready
 }
 
-// addUnlisted adds nodes that aren't in the layout, because someone joined them by hand, or removed them from layout.yaml by hand. No command of
-// paictl changes such nodes.
+// addUnlisted adds nodes that aren't in the layout. A user has joined such a node without paictl or has removed it from layout.yaml. paictl doesn't
+// change these nodes.
 func (st *Status) addUnlisted(s *engine.Spec, api answer.Answer) {
 	var out []MachineStatus
 	for _, f := range api.All("node") {
@@ -364,8 +362,8 @@ func (st *Status) addUnlisted(s *engine.Spec, api answer.Answer) {
 	st.Machines = append(st.Machines, out...)
 }
 
-// nodeAddress returns the first IPv4 address in a node's list of addresses, because the layout contains only IPv4 addresses. Kubelets write the
-// list, so it may contain any text.
+// nodeAddress returns the first IPv4 address in a node's list of addresses. The layout contains only IPv4 addresses. Kubelets write the list, so the
+// list may contain any text.
 func nodeAddress(list string) string {
 	for _, quoted := range strings.Split(list, ";") {
 		if ip, err := netip.ParseAddr(engine.Unquoted(quoted)); err == nil && ip.Is4() {
@@ -383,7 +381,7 @@ func programStatus(a answer.Answer, name string) *ProgramStatus {
 	return &ProgramStatus{Version: f[0], State: f[1]}
 }
 
-// known sets the version that the API reports if the version wasn't read from the machine.
+// known sets the version to the version in the API if the machine didn't report a version.
 func (p *ProgramStatus) known(version string) {
 	if p != nil && p.Version == "-" {
 		p.Version = strings.TrimSuffix(version, "v") // the API doesn't have the version
@@ -431,7 +429,7 @@ func (st *Status) addRenewal(n *engine.Node, a answer.Answer) {
 	}
 }
 
-// Knock is an attempt to join again of a machine that was removed from the cluster while it was off.
+// Knock is an attempt of a removed machine to join again. Such a machine was off when it was removed.
 type Knock struct {
 	Host string `json:"host"`
 	// Last is the time of the machine's last attempt.

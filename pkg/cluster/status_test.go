@@ -32,7 +32,6 @@ import (
 	"github.com/openpai/paictl/test/runnable"
 )
 
-// options returns the options of a read-only run.
 func (l *lab) options() engine.Options {
 	so := sshtest.Options(l.t, l.servers()...)
 	so.Gate = ssh.DryRunGate{}
@@ -277,7 +276,6 @@ func TestStatusSaysWhichGPUsAreSick(t *testing.T) {
 	assert.Empty(t, well.Message)
 }
 
-// nodeRows returns kubectl's output for the nodes with the template in the script.
 func nodeRows(t *testing.T, nodes string) string {
 	t.Helper()
 	_, after, found := strings.Cut(statusScript, "s_node='")
@@ -303,7 +301,7 @@ func TestStatusKnowsADownAPIFromNone(t *testing.T) {
 	assert.Equal(t, StateUnknown, st.Machines[1].State)
 }
 
-// Each call of kubectl waits until another call has started. So the test hangs if any call waits for the end of another.
+// Each call of kubectl waits until another call has started. The test therefore hangs if the calls are sequential.
 func TestStatusAsksTheAPIAllItsQuestionsAtATime(t *testing.T) {
 	root := t.TempDir()
 	for _, dir := range []string{"bin", "etc/kubernetes"} {
@@ -350,7 +348,7 @@ esac
 	assert.Equal(t, []string{"down", "connection refused"}, f)
 }
 
-// The stub of awk stops at a file that it can't open, like awk itself.
+// Like awk itself, the stub of awk stops at a file that it can't open.
 func TestACertificateThatCannotBeReadHidesNoOther(t *testing.T) {
 	root := t.TempDir()
 	for _, name := range []string{"apiserver", "bad", "ca"} {

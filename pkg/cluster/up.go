@@ -25,8 +25,8 @@ type UpOptions struct {
 	Fix bool
 }
 
-// Up makes the machines match the configuration. It returns the changes that it made, or would make in a dry run. It sets aside hosts that fail,
-// and names them in a *PartialError.
+// Up changes the machines to match the configuration. It returns the changes that it made, or would make in a dry run. It skips hosts that fail and
+// names them in a *PartialError.
 func Up(ctx context.Context, s *engine.Spec, o engine.Options, up UpOptions) ([]engine.Change, error) {
 	r := engine.NewRun(s, o)
 	defer r.Close()
@@ -36,8 +36,8 @@ func Up(ctx context.Context, s *engine.Spec, o engine.Options, up UpOptions) ([]
 	})
 }
 
-// converge takes all machines through the phases of "cluster up". Before that, it calls begin, which examines the state at the beginning of the run
-// and may change it. first is the name of the phase for begin's changes, or "" if begin changes nothing.
+// converge runs the phases of "cluster up" on all machines. It first calls begin, which checks the initial state and may change it. The argument
+// first is the name of the phase for the changes that begin makes, or "" if begin makes no changes.
 func converge(ctx context.Context, r *engine.Run, command, first string, begin func(context.Context, *engine.World, []*engine.Node) (*engine.World, []engine.Change, error)) ([]engine.Change, error) {
 	o := r.Opts
 	nodes, err := scope(r)
@@ -55,8 +55,7 @@ func converge(ctx context.Context, r *engine.Run, command, first string, begin f
 	}
 	locked, unlock, err := r.Lock(ctx)
 	if errors.Is(err, ssh.ErrSudo) {
-		// paictl can't become root on this host. Survey the other machines anyway, so that the report also contains their findings. A survey
-		// changes nothing.
+		// paictl can't become root on this host. The survey of the other machines adds their findings to the report.
 		if _, err := survey(ctx, r, r.Reached(nodes)); err != nil {
 			return nil, err
 		}
@@ -108,8 +107,8 @@ func converge(ctx context.Context, r *engine.Run, command, first string, begin f
 	return changes, r.Summary(command, nodes, changes)
 }
 
-// Preflight runs only the checks, on all hosts. It changes nothing unless fix is set, which allows the safe repairs. For a host that could not be
-// checked, it also returns a finding, and names the host in a *PartialError.
+// Preflight runs only the checks, on all hosts. It changes nothing unless fix is set, which allows the safe repairs. It returns a finding for each
+// host that could not be checked, and also names these hosts in a *PartialError.
 func Preflight(ctx context.Context, s *engine.Spec, o engine.Options, fix bool) ([]preflight.Finding, error) {
 	r := engine.NewRun(s, o)
 	defer r.Close()
@@ -135,7 +134,7 @@ func Preflight(ctx context.Context, s *engine.Spec, o engine.Options, fix bool) 
 	return append(phases.Check(r, w, nodes), unchecked(r, nodes)...), r.Summary("cluster preflight", nodes, nil)
 }
 
-// unchecked returns findings about the hosts that were set aside.
+// unchecked returns findings about hosts that the run has skipped.
 func unchecked(r *engine.Run, nodes []*engine.Node) []preflight.Finding {
 	r.Mu.Lock()
 	defer r.Mu.Unlock()
@@ -148,7 +147,7 @@ func unchecked(r *engine.Run, nodes []*engine.Node) []preflight.Finding {
 	return out
 }
 
-// scope returns the machines that --limit selects, and checks the names in --phases.
+// scope returns the machines that --limit selects. It returns an error for unknown names in --phases.
 func scope(r *engine.Run) ([]*engine.Node, error) {
 	nodes, err := r.Selected()
 	if err != nil {
@@ -157,16 +156,15 @@ func scope(r *engine.Run) ([]*engine.Node, error) {
 	return nodes, phases.CheckNames(r.Only)
 }
 
-// chosen returns the phases that --phases selects, or all phases, according to the decisions of the last survey.
 func chosen(r *engine.Run) []engine.Phase {
 	return slices.DeleteFunc(phases.All(r.Want), func(p engine.Phase) bool {
 		return len(r.Only) > 0 && !slices.Contains(r.Only, p.Name())
 	})
 }
 
-// connect dials all hosts. It sets aside a machine that doesn't respond, unless no machine of the control plane responds. It also sets aside a
-// worker that rejects the login while most other machines accept it, because one changed key among a thousand must not stop the run. If many
-// machines or a master reject the login, the operator must correct that before any machine is changed.
+// connect dials all hosts. It skips machines that don't respond, but returns an error if no machine of the control plane responds. It also skips a
+// worker that rejects the login while most other machines accept it, because one changed key among a thousand must not stop the run. It returns an
+// error if many machines or a master reject the login.
 func connect(ctx context.Context, r *engine.Run, nodes []*engine.Node) error {
 	var findings []preflight.Finding
 	errs := r.Each(ctx, nodes, r.Dial)
@@ -190,13 +188,12 @@ func connect(ctx context.Context, r *engine.Run, nodes []*engine.Node) error {
 	return nil
 }
 
-// refusedAlone reports whether a machine has rejected the login or shown an unexpected host key, while most other machines haven't. The run leaves
-// out such a machine.
+// refusedAlone reports whether a machine has rejected the login or presented an unexpected host key, while most other machines haven't.
 func refusedAlone(err error, failed, of int) bool {
 	return 2*failed < of && (errors.Is(err, ssh.ErrAuth) || errors.Is(err, ssh.ErrHostKey))
 }
 
-// survey reads all facts from each host with one script in one round trip.
+// survey reads all facts of each host with one script.
 func survey(ctx context.Context, r *engine.Run, nodes []*engine.Node) (*engine.World, error) {
 	w := &engine.World{Want: r.Want.Undecided(), Facts: map[string]*engine.Facts{}, Limit: r.Limit(), Outside: map[string]bool{},
 		Whole: len(r.Opts.Limit)+len(r.Only) == 0, MayFound: len(r.Only) == 0 || slices.Contains(r.Only, engine.PhaseInit)}
@@ -253,10 +250,8 @@ func survey(ctx context.Context, r *engine.Run, nodes []*engine.Node) (*engine.W
 	return w, nil
 }
 
-// decide copies the decisions of a survey to the run.
 func decide(r *engine.Run, w *engine.World) { r.Leader, r.Want = w.Leader, w.Want }
 
-// ask runs the detection scripts of all phases on one node.
 func ask(ctx context.Context, r *engine.Run, n *engine.Node) (*engine.Facts, error) {
 	sections := []engine.Section{
 		{Name: "facts", Body: layout.DiscoverScript()},

@@ -14,15 +14,15 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// An upgrade brings a working cluster to another release in this order: the images on all machines; the static pods of the masters, one master
-// after the other; the cluster's stored settings, with CoreDNS and kube-proxy; and the programs of each machine, which is out of service during
-// that step. As Kubernetes requires, no kubelet and no kube-proxy is ever newer than an API server. Each step first checks whether it is already
-// done, so that the next run continues an interrupted run.
+// An upgrade brings a working cluster to another release. It first loads the images on all machines. It then upgrades the static pods of the masters,
+// one master after the other. The next step changes the cluster's stored settings, CoreDNS and kube-proxy. In the last step, it upgrades the programs
+// of each machine, which is cordoned during that step. Kubernetes requires that no kubelet and no kube-proxy is newer than an API server. Each step
+// first checks whether it is already done, so that the next run continues an interrupted run.
 
 //go:embed scripts/upgrade.sh
 var upgradeScript string
 
-// JobPolicy defines what happens to the jobs on a machine before the machine is upgraded.
+// JobPolicy defines how an upgrade treats the jobs on a machine.
 type JobPolicy string
 
 // The policies for jobs.
@@ -37,7 +37,7 @@ func JobPolicies() []string { return []string{string(JobsWait), string(JobsReque
 
 // UpgradeOptions configure Upgrade.
 type UpgradeOptions struct {
-	// AtOnce is how many workers are out of service at a time; zero means 1. Masters are upgraded one after the other.
+	// AtOnce is how many workers are cordoned at a time; zero means 1. Masters are upgraded one after the other.
 	AtOnce int
 	// Jobs is the policy for jobs; empty means JobsWait.
 	Jobs JobPolicy
@@ -51,33 +51,32 @@ type UpgradeOptions struct {
 	MaxFailures int
 	// MaxBackupAge is the maximum age of the cluster's last backup; zero skips the check.
 	MaxBackupAge time.Duration
-	// RemovedAPIs allows the upgrade even if clients use APIs that the new release no longer has.
+	// RemovedAPIs allows the upgrade even if clients use APIs that the new release doesn't contain.
 	RemovedAPIs bool
-	// Back allows a downgrade of members that have a later patch release than the bundle. Without it, such members are an error.
+	// Back allows a downgrade of members that have a later patch release than the bundle. Without Back, such members are an error.
 	Back bool
-	// Begin, if set, is called after all checks have passed and before anything is changed. If it returns an error, the run ends.
+	// Begin, if set, is called after all checks have passed and before any change. If Begin returns an error, the run ends.
 	Begin func() error
 
 	look time.Duration // how often JobsWait checks; zero means jobsLook
 }
 
-// upgradeMark is the annotation of nodes that were cordoned only for an upgrade.
+// upgradeMark is the annotation of nodes that an upgrade has cordoned.
 const upgradeMark = "paictl.openpai.org/upgrade"
 
-// phaseUpgrade is the prefix of the names of scripts that an upgrade runs.
 const phaseUpgrade = "upgrade"
 
 type upgrade struct {
 	rotation
 	opts UpgradeOptions
-	// notReady holds the machines whose nodes weren't Ready when the run began. They are upgraded last, and the run doesn't wait for the tasks on
-	// them.
+	// notReady holds the machines whose nodes weren't Ready when the run began. Such machines are upgraded last, and the run doesn't wait for their
+	// jobs.
 	notReady map[string]bool
-	// putBack holds the machines that were out of service and were returned to service unchanged.
+	// putBack holds the machines that the run has uncordoned without a change.
 	putBack map[string]bool
 }
 
-// Upgrade brings all machines to the release in the spec's bundle. It returns the planned changes.
+// Upgrade upgrades all machines to the release in the spec's bundle. It returns the planned changes.
 func Upgrade(ctx context.Context, s *engine.Spec, o engine.Options, up UpgradeOptions) ([]engine.Change, error) {
 	up.AtOnce, up.MaxFailures = max(up.AtOnce, 1), max(up.MaxFailures, 1)
 	if up.DrainTimeout <= 0 {
@@ -148,19 +147,17 @@ func Upgrade(ctx context.Context, s *engine.Spec, o engine.Options, up UpgradeOp
 	return changes, u.Summary("cluster upgrade", nodes, changes)
 }
 
-// programs reports whether the plan changes the programs of a machine.
 func programs(p *engine.Plan, n *engine.Node) bool {
 	return slices.ContainsFunc(p.Phases, func(ph engine.Phase) bool {
 		return ph.Traits().Upgrade == engine.UpgradePrograms && len(p.Of(n, ph.Name())) > 0
 	})
 }
 
-// members returns the machines that respond and belong to the cluster. An upgrade leaves the other machines to "cluster up".
+// members returns the members of the cluster that respond.
 func (u *upgrade) members(w *engine.World) []*engine.Node {
 	return slices.DeleteFunc(u.Alive(u.Spec.Nodes), func(n *engine.Node) bool { return !w.Member(n) })
 }
 
-// changesOf returns the planned changes, in the order in which the run makes them.
 func (u *upgrade) changesOf(w *engine.World) ([]engine.Change, error) {
 	var out []engine.Change
 	members := u.members(w)
@@ -195,8 +192,8 @@ func (u *upgrade) changesOf(w *engine.World) ([]engine.Change, error) {
 	return out, nil
 }
 
-// due returns the machines whose programs change, or that an earlier run has left out of service. Machines that were left out of service come
-// first, and machines that aren't Ready come last.
+// due returns the machines whose programs change or that an earlier run has left cordoned. Cordoned machines come first. Machines that aren't Ready
+// come last.
 func (u *upgrade) due(w *engine.World, p *engine.Plan) (masters, workers []*engine.Node) {
 	for _, n := range u.members(w) {
 		if !programs(p, n) && !u.marked[n.Hostname] {
@@ -216,8 +213,8 @@ func (u *upgrade) due(w *engine.World, p *engine.Plan) (masters, workers []*engi
 	return masters, workers
 }
 
-// all makes the changes. Failed workers don't stop the run until MaxFailures workers have failed. A failed master stops the run. A machine that
-// doesn't get its images also stops it, because kube-proxy is about to change on all machines.
+// all makes the changes. It continues after failed workers until MaxFailures workers have failed. A failed master stops the run. A machine on which
+// images can't be loaded also stops the run, because the next step changes kube-proxy on all machines.
 func (u *upgrade) all(ctx context.Context, w *engine.World) error {
 	members := u.members(w)
 	if err := u.through(ctx, w, members, nil, engine.UpgradeImages); err != nil {
@@ -255,7 +252,7 @@ func (u *upgrade) all(ctx context.Context, w *engine.World) error {
 	return nil
 }
 
-// again reads the current state of all machines. It sets a worker aside if the worker's state can't be read.
+// again reads the current state of all machines. If a worker's state can't be read, the run skips the worker.
 func (u *upgrade) again(ctx context.Context) (*engine.World, error) {
 	for {
 		w, err := survey(ctx, u.Run, u.Alive(u.Spec.Nodes))
@@ -279,8 +276,8 @@ func (u *upgrade) again(ctx context.Context) (*engine.World, error) {
 	}
 }
 
-// through takes machines through one part of the upgrade, concurrently if the phases allow it, and sets aside machines that fail. It leaves changes
-// for later if keep returns false for them. A nil keep accepts all changes.
+// through runs one part of the upgrade on machines, concurrently if the phases allow it. It skips machines that fail. It makes only the changes for
+// which keep returns true. A nil keep accepts all changes.
 func (u *upgrade) through(ctx context.Context, w *engine.World, nodes []*engine.Node, keep func(engine.Change) bool, part engine.UpgradePart) error {
 	nodes, phases := u.Alive(nodes), phases.In(u.Want, part)
 	p, err := u.Plan(w, nodes, phases)
@@ -323,7 +320,7 @@ func (u *upgrade) tellFailed(n *engine.Node, phase string, err error) {
 	u.SetAside(n, phase, err)
 }
 
-// heldBy reports whether one of the machines has failed. In that case, it leaves all other machines for the next run.
+// heldBy reports whether one of the machines has failed. If a machine has failed, heldBy records that the other machines stay unchanged.
 func (u *upgrade) heldBy(nodes []*engine.Node, phase string) bool {
 	i := slices.IndexFunc(nodes, u.IsAside)
 	if i < 0 {
@@ -333,14 +330,14 @@ func (u *upgrade) heldBy(nodes []*engine.Node, phase string) bool {
 	return true
 }
 
-// holdBack sets aside machines that stay unchanged because another machine has failed.
+// holdBack reports that machines stay unchanged because another machine has failed.
 func (u *upgrade) holdBack(nodes []*engine.Node, phase string, failed *engine.Node) {
 	for _, n := range nodes {
 		u.SetAside(n, phase, hint.Wrap(&notReached{failed: failed.Hostname}, "repair "+failed.Hostname+" and run the same command again"))
 	}
 }
 
-// notReached is the error of a machine that the upgrade didn't reach because another machine has failed.
+// notReached is the error of a machine that stays unchanged because another machine has failed.
 type notReached struct{ failed string }
 
 func (*notReached) LeftAlone() {}

@@ -13,8 +13,8 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 )
 
-// settled surveys the machines. If a member doesn't work, it surveys them again for up to two minutes, because an API server that an interrupted
-// run has restarted may still be starting, and the kubelet on its machine reports only to that API server.
+// settled surveys the machines. If a member doesn't work, it repeats the survey for up to two minutes. An API server that an interrupted run has
+// restarted may still be starting, and the kubelet on its machine reports only to that API server.
 func (u *upgrade) settled(ctx context.Context) (*engine.World, error) {
 	told := false
 	for end := time.Now().Add(settleLimit); ; {
@@ -38,7 +38,7 @@ func (u *upgrade) settled(ctx context.Context) (*engine.World, error) {
 	}
 }
 
-// unsettled returns a member that doesn't work, and the reason. It returns nil if all members work.
+// unsettled returns a member that doesn't work and the reason, or nil if all members work.
 func (u *upgrade) unsettled(w *engine.World) (*engine.Node, string, error) {
 	if w.Founding() {
 		return nil, "", nil
@@ -65,8 +65,7 @@ const (
 	settleLook  = 5 * time.Second
 )
 
-// unfit returns findings about the cluster as a whole. If a part of the cluster doesn't work, an upgrade might restart the very part that keeps the
-// cluster running.
+// unfit returns findings about the cluster as a whole. A cluster with a broken part may depend on the part that the upgrade would restart next.
 func (u *upgrade) unfit(ctx context.Context, w *engine.World) ([]preflight.Finding, error) {
 	var out []preflight.Finding
 	fail := func(n *engine.Node, check, remedy, format string, args ...any) {
@@ -125,10 +124,10 @@ func (u *upgrade) unfit(ctx context.Context, w *engine.World) ([]preflight.Findi
 	return out, u.removedAPIs(ctx, fail)
 }
 
-// failure is a function that adds a finding that ends the run.
+// failure adds a finding that ends the run.
 type failure func(n *engine.Node, check, remedy, format string, args ...any)
 
-// unfitNodes checks the nodes according to the API, including nodes whose machines don't respond.
+// unfitNodes checks the nodes in the API, including nodes whose machines don't respond.
 func (u *upgrade) unfitNodes(w *engine.World, fail failure) error {
 	nodes, err := w.Nodes()
 	if err != nil {
@@ -154,8 +153,8 @@ func (u *upgrade) unfitNodes(w *engine.World, fail failure) error {
 	return nil
 }
 
-// olderParts adds findings if the bundle contains an earlier minor release of etcd, which can't read the data of the later release, or an earlier
-// CoreDNS, because kubeadm can't downgrade CoreDNS.
+// olderParts adds a finding if the bundle contains an earlier minor release of etcd, because etcd can't read the data of a later release. It also
+// adds a finding for an earlier CoreDNS, because kubeadm can't downgrade CoreDNS.
 func (u *upgrade) olderParts(ctx context.Context, w *engine.World, fail failure) error {
 	ref, err := u.Spec.Image("etcd")
 	if err != nil {
@@ -183,7 +182,7 @@ func (u *upgrade) olderParts(ctx context.Context, w *engine.World, fail failure)
 	return nil
 }
 
-// parseTag parses the version in the tag of an image, such as 3.6.8-0. It returns nil if the tag contains no version.
+// parseTag parses the version in an image tag such as 3.6.8-0. It returns nil if the tag contains no version.
 func parseTag(tag string) *utilversion.Version {
 	v, err := utilversion.ParseGeneric(tag)
 	if err != nil {
@@ -192,8 +191,8 @@ func parseTag(tag string) *utilversion.Version {
 	return v
 }
 
-// oldBackup adds a finding if the cluster has no recent backup. A backup is the only way back, because an older release may be unable to read the
-// data that a newer release has written to etcd.
+// oldBackup adds a finding if the cluster has no recent backup. Only a backup makes a downgrade possible, because an older release may be unable to
+// read the data that a newer release has written to etcd.
 func (u *upgrade) oldBackup(w *engine.World, fail failure) {
 	if u.opts.MaxBackupAge <= 0 {
 		return
@@ -211,7 +210,7 @@ func (u *upgrade) oldBackup(w *engine.World, fail failure) {
 	}
 }
 
-// removedAPIs adds a finding for each API that clients use and that the new release no longer has.
+// removedAPIs adds a finding for each API that clients use and that the new release doesn't contain.
 func (u *upgrade) removedAPIs(ctx context.Context, fail failure) error {
 	to, err := utilversion.ParseSemantic(u.Spec.Bundle.Manifest().Kubernetes)
 	if err != nil {

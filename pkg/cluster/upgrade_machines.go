@@ -17,11 +17,11 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// jobsLook is how often an upgrade checks whether a machine's jobs have finished.
+// jobsLook is the interval of the checks whether a machine's jobs have finished.
 const jobsLook = 10 * time.Second
 
-// machines upgrades the programs of all machines: first the masters one by one, then several workers at a time, beginning with workers without
-// jobs. complete reports whether the run handled all machines.
+// machines upgrades the programs of all machines. It first upgrades the masters one by one, then several workers at a time. Workers without jobs
+// come first. The first result reports whether the run upgraded all machines.
 func (u *upgrade) machines(ctx context.Context, w *engine.World) (complete bool, err error) {
 	p, err := u.Plan(w, u.members(w), phases.In(u.Want, engine.UpgradePrograms))
 	if err != nil {
@@ -62,8 +62,8 @@ func (u *upgrade) machines(ctx context.Context, w *engine.World) (complete bool,
 	return true, nil
 }
 
-// upgradeQueue holds the workers that still wait for their upgrade, and the workers that have failed. The field most is the number of failed
-// workers at which the upgrade stops.
+// upgradeQueue holds the workers that wait for their upgrade and the workers that have failed. most is the number of failed workers that stops the
+// upgrade.
 type upgradeQueue struct {
 	mu              sync.Mutex
 	waiting, broken []*engine.Node
@@ -89,8 +89,8 @@ func (q *upgradeQueue) full() *engine.Node {
 	return q.broken[0]
 }
 
-// next returns the next worker to upgrade: a worker that is already out of service, or else one without jobs, or else the first. It returns nil if
-// no worker waits, or if too many have failed.
+// next returns the next worker to upgrade. It prefers a worker that is already cordoned, and then a worker without jobs. It returns nil if no worker
+// is waiting, or if too many workers have failed.
 func (u *upgrade) next(ctx context.Context, q *upgradeQueue) *engine.Node {
 	busy, err := u.busy(ctx, "")
 	q.mu.Lock()
@@ -107,14 +107,14 @@ func (u *upgrade) next(ctx context.Context, q *upgradeQueue) *engine.Node {
 	return n
 }
 
-// isUntouched reports whether a machine was set aside without being changed.
+// isUntouched reports whether the run has skipped a machine without a change.
 func (u *upgrade) isUntouched(n *engine.Node) bool {
 	u.Mu.Lock()
 	defer u.Mu.Unlock()
 	return u.Run.Failed[n.Hostname].Untouched
 }
 
-// machine takes one machine out of service, replaces its programs, and returns the machine to service.
+// machine drains one machine, replaces its programs, and uncordons the machine.
 func (u *upgrade) machine(ctx context.Context, p *engine.Plan, n *engine.Node, q *upgradeQueue) {
 	fail := func(phase string, err error) {
 		if engine.IsCancel(ctx, err) {
@@ -159,8 +159,8 @@ func (u *upgrade) machine(ctx context.Context, p *engine.Plan, n *engine.Node, q
 	}
 }
 
-// backAgain returns a machine to service if its pods could not be removed, because the machine wasn't changed. A machine that an earlier run has
-// left out of service may be partly changed, so it isn't returned unless this run only waited for its jobs.
+// backAgain uncordons an unchanged machine if its pods could not be removed. An earlier run may have changed a part of a machine that it left
+// cordoned. Such a machine stays cordoned, unless this run only waited for its jobs.
 func (u *upgrade) backAgain(ctx context.Context, n *engine.Node, err error) error {
 	waited := engine.LeftAlone(err) || errors.As(err, new(*stoppedWaiting))
 	if u.marked[n.Hostname] && !waited || engine.IsCancel(ctx, err) && !waited {
@@ -177,11 +177,10 @@ func (u *upgrade) backAgain(ctx context.Context, n *engine.Node, err error) erro
 	return hint.Wrap(err, strings.TrimSuffix(hint.Of(err), toKeep(n)))
 }
 
-// patience is how long the API may be unavailable before a waiting upgrade gives up. The API is unavailable, for example, while the machine that
-// serves it restarts.
+// patience is how long an upgrade tolerates an outage of the API, for example while the machine that serves the API restarts.
 const patience = 5 * time.Minute
 
-// uncordonPatiently calls uncordon, but tolerates a short outage of the API.
+// uncordonPatiently calls uncordon again after errors, to tolerate a short outage of the API.
 func (u *upgrade) uncordonPatiently(ctx context.Context, n *engine.Node) ([]engine.Change, error) {
 	for end := time.Now().Add(patience); ; {
 		cs, err := u.uncordon(ctx, n)
@@ -196,7 +195,7 @@ func (u *upgrade) uncordonPatiently(ctx context.Context, n *engine.Node) ([]engi
 	}
 }
 
-// empty takes a machine out of service, handles its jobs according to the policy, and evicts its pods.
+// empty cordons a machine, treats its jobs according to the policy, and evicts its pods.
 func (u *upgrade) empty(ctx context.Context, n *engine.Node, q *upgradeQueue) ([]engine.Change, error) {
 	if err := u.cordon(ctx, n); err != nil {
 		return nil, err
@@ -223,7 +222,7 @@ func (u *upgrade) empty(ctx context.Context, n *engine.Node, q *upgradeQueue) ([
 	return append(stopped, cs...), err
 }
 
-// waitForJobs waits until no job has tasks on a machine. If that takes too long, it returns an error, and the machine stays unchanged.
+// waitForJobs waits until no job has tasks on a machine. After a timeout, it returns an error, and the machine stays unchanged.
 func (u *upgrade) waitForJobs(ctx context.Context, n *engine.Node, q *upgradeQueue) error {
 	var limit <-chan time.Time
 	if u.opts.MaxWait > 0 {
@@ -262,12 +261,12 @@ func (u *upgrade) waitForJobs(ctx context.Context, n *engine.Node, q *upgradeQue
 	}
 }
 
-// stoppedWaiting is the error that has ended the wait for the jobs of a machine. The machine hasn't been changed yet.
+// stoppedWaiting is the error that ended the wait for the jobs of a machine. The machine is unchanged.
 type stoppedWaiting struct{ error }
 
 func (e *stoppedWaiting) Unwrap() error { return e.error }
 
-// stillBusy is the error of a machine whose jobs didn't finish in time. The machine hasn't been changed yet.
+// stillBusy is the error of a machine whose jobs didn't finish in time. The machine is unchanged.
 type stillBusy struct {
 	limit time.Duration
 	jobs  string
@@ -279,7 +278,6 @@ func (e *stillBusy) Error() string {
 	return fmt.Sprintf("not upgraded: after %s there still runs %s", e.limit, e.jobs)
 }
 
-// someOf returns a text with the first few jobs.
 func someOf(jobs []string) string {
 	const most = 3
 	text := strings.Join(jobs[:min(most, len(jobs))], ", ")
@@ -289,7 +287,7 @@ func someOf(jobs []string) string {
 	return text
 }
 
-// busy returns the jobs with unfinished tasks, by machine. If host isn't empty, it returns only the jobs on that machine.
+// busy returns the jobs with unfinished tasks by machine. If host isn't empty, it returns only the jobs on that machine.
 func (u *upgrade) busy(ctx context.Context, host string) (map[string]map[string]bool, error) {
 	a, err := engine.Answer(u.Exec(ctx, u.Leader, ssh.Script{Name: phaseUpgrade + "/jobs", Timeout: 2 * time.Minute,
 		Body: engine.PreludeScript + u.Spec.SelfAPI(u.Leader) + upgradeScript + "NODE=" + shell.Quote(host) + "\ng_busy\n"}))

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// newSteps returns an upgrade of a master and two workers, which are members of the cluster and record their scripts.
+// newSteps returns an upgrade of a master and two workers. They are members of the cluster and record their scripts.
 func newSteps(t *testing.T) (u *upgrade, w *engine.World, hosts map[string]*noting) {
 	t.Helper()
 	s := preflightSpec(t, 2)
@@ -91,7 +91,6 @@ func TestAWorkerWithoutJobsIsTheNext(t *testing.T) {
 	assert.Nil(t, u.next(t.Context(), q))
 }
 
-// noting is a machine that records the scripts that it runs.
 type noting struct {
 	ssh.Host
 	says  string // the output of each

@@ -54,7 +54,6 @@ func upgradeLab(t *testing.T, masters, workers int) *lab {
 	return l
 }
 
-// runs returns the releases of a machine's kubelet and of its API server.
 func (h *fakeHost) runs() (kubelet, apiServer string) {
 	release := func(text, before string) string {
 		_, after, _ := strings.Cut(text, before)
@@ -64,7 +63,6 @@ func (h *fakeHost) runs() (kubelet, apiServer string) {
 	return release(h.read("/usr/local/bin/kubelet"), "echo Kubernetes "), release(h.read("/etc/kubernetes/manifests/kube-apiserver.yaml"), "kube-apiserver:")
 }
 
-// file writes a file that is a part of the cluster's state.
 func (l *lab) file(path, text string) {
 	l.t.Helper()
 	require.NoError(l.t, os.WriteFile(filepath.Join(l.cluster, path), []byte(text), 0o644))
@@ -341,7 +339,7 @@ func TestAnUpgradeThatIsKilledIsCompletedByTheNext(t *testing.T) {
 		return story{
 			lab: l, run: func() *outcome { return l.upgrade(t.Context(), UpgradeOptions{}) }, between: l.rest,
 			check: func(c *crash, _ *outcome) {
-				// The mark has no meaning on a node that isn't cordoned. It stays if the run has ended between the two steps.
+				// The mark has no meaning on a node that isn't cordoned. It remains if the run ended between the two steps.
 				state := oldMark.ReplaceAllString(strings.Join(l.state(), "\n"), "")
 				if c == nil {
 					want = state

@@ -13,8 +13,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// build creates a configuration from a quick-start file and the facts of the machines, which are mapped by address. facts is nil if no machines
-// were queried. outDir is the folder that the configuration will be written to.
+// build creates a configuration from a quick-start file and the facts of the machines by address. facts is nil if no machines were queried. outDir is
+// the folder for the configuration.
 func (q *QuickStart) build(facts map[string]layout.Facts, outDir string) (*Cluster, Findings) {
 	r := &reporter{file: q.doc.File, doc: q.doc}
 	portable := func(p string) string { return portablePath(p, q.dir, outDir) }
@@ -39,7 +39,7 @@ func (q *QuickStart) build(facts map[string]layout.Facts, outDir string) (*Clust
 	return c, r.findings
 }
 
-// sections returns the sections of services-configuration.yaml. It keeps empty sections, because each section is the name of a service to start.
+// sections returns the sections of services-configuration.yaml. It keeps empty sections, because even an empty section starts its service.
 func (q *QuickStart) sections() map[string]any {
 	if len(q.Services) == 0 {
 		return nil
@@ -54,8 +54,7 @@ func (q *QuickStart) sections() map[string]any {
 	return out
 }
 
-// nameImages adds settings with the names of images to the sections of the quick-start file. It doesn't override settings in the file, such as
-// the image of a service or whether the service runs.
+// nameImages adds settings with the names of images to the sections of the quick-start file. It doesn't override settings in the file.
 func (q *QuickStart) nameImages(sections map[string]map[string]any) {
 	for name, settings := range sections {
 		section := q.Services[name]
@@ -110,11 +109,10 @@ func (q *QuickStart) addMachines(c *Cluster, facts map[string]layout.Facts, port
 	q.applyGPU(c)
 }
 
-// unknownSKU is the name of the SKU of machines that were not queried.
 const unknownSKU = "unknown"
 
-// hostname returns the host name in the quick-start file. Without one, it returns the host name that the machine reports, in lower case, or a
-// name made from the address.
+// hostname returns the host name of a machine. It prefers the name in the quick-start file, then the name that the machine reports in lower case, and
+// then a name made from the address.
 func (q *QuickStart) hostname(m QuickMachine, facts map[string]layout.Facts) string {
 	if m.Hostname != "" {
 		return m.Hostname
@@ -127,9 +125,9 @@ func (q *QuickStart) hostname(m QuickMachine, facts map[string]layout.Facts) str
 
 func nameFromAddress(ip string) string { return "ip-" + strings.ReplaceAll(ip, ".", "-") }
 
-// rolesOf returns the roles of each machine. A machine with roles in the file keeps them. Otherwise it is a master if it is listed under
-// masters, and a worker if not. If the file contains no master, the first machine without roles is the master. If no machine is a worker then,
-// the masters whose roles are not in the file are also workers, so that a single machine is a whole cluster.
+// rolesOf returns the roles of each machine. A machine with roles in the file keeps them. Any other machine is a master if it is listed under
+// masters, and otherwise a worker. If the file contains no master, the first machine without roles becomes the master. If no worker exists, masters
+// without roles in the file are also workers, so that a single machine is a whole cluster.
 func (q *QuickStart) rolesOf() [][]string {
 	out := make([][]string, len(q.Machines))
 	masters := map[int]bool{}
@@ -144,7 +142,7 @@ func (q *QuickStart) rolesOf() [][]string {
 		}
 	}
 	if len(masters) == 0 {
-		// The original chooses the first machine. Machines whose roles are in the file are skipped.
+		// Like OpenPAI, choose the first machine, but skip machines with roles in the file.
 		if i := slices.IndexFunc(q.Machines, func(m QuickMachine) bool { return len(m.Roles) == 0 }); i >= 0 {
 			masters[i] = true
 		}
@@ -169,7 +167,7 @@ func (q *QuickStart) rolesOf() [][]string {
 	return out
 }
 
-// applyGPU drops or simulates GPUs. A machine that runs jobs and a machine that doesn't may have the same SKU. Simulation splits such SKUs.
+// applyGPU removes or simulates GPUs. A machine that runs jobs and a machine that doesn't may have the same SKU. Simulation splits such SKUs.
 func (q *QuickStart) applyGPU(c *Cluster) {
 	mode := cmp.Or(q.GPU, GPUAuto)
 	if mode == GPUAuto {
@@ -216,8 +214,8 @@ func (q *QuickStart) checkNames(r *reporter, facts map[string]layout.Facts, mach
 	}
 }
 
-// dnsServers returns the DNS servers in the file. Without any, it returns the servers of the first machine that reports DNS servers, beginning
-// with the control plane.
+// dnsServers returns the DNS servers in the file. If the file contains none, it returns the servers of the first machine that reports DNS servers,
+// beginning with the control plane.
 func (q *QuickStart) dnsServers(facts map[string]layout.Facts, c *Cluster) []string {
 	if len(q.DNS) > 0 {
 		return q.DNS
@@ -230,7 +228,7 @@ func (q *QuickStart) dnsServers(facts map[string]layout.Facts, c *Cluster) []str
 	return []string{}
 }
 
-// chooseNetworks sets the ranges of the networks. Without a range in the file, it uses the first usual range that is free and large enough.
+// chooseNetworks sets the ranges of the networks. If the file contains no range, it chooses the first usual range that is free and large enough.
 func (q *QuickStart) chooseNetworks(r *reporter, c *Cluster) {
 	k := &c.Kubernetes.Kubernetes
 	busy := slices.Clone(k.ClusterDNS)
@@ -262,11 +260,11 @@ func podRanges() []string {
 }
 
 // freeRange returns the first range that contains none of the addresses, doesn't overlap other, and has enough addresses for the machines. It
-// returns "" if there is no such range.
+// returns "" if no range fits.
 func freeRange(ranges []string, addresses []netip.Addr, other string, machines int) string {
 	for _, s := range ranges {
 		p := netip.MustParsePrefix(s)
-		// The range must have room for a quarter more machines, which may be added later.
+		// Reserve addresses for a quarter more machines.
 		if !overlap(s, other) && !slices.ContainsFunc(addresses, p.Contains) && (machines == 0 || nodeBlocks(s) >= machines+machines/4) {
 			return s
 		}
@@ -284,5 +282,4 @@ func parseAll(addresses []string) []netip.Addr {
 	return out
 }
 
-// skuNames returns the names of the SKUs in a layout, sorted.
 func skuNames(l layout.Layout) []string { return slices.Sorted(maps.Keys(l.MachineSKU)) }

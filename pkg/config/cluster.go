@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// APIVersion is the version in the files that this package defines.
+// APIVersion is the version in the configuration files.
 const APIVersion = layout.APIVersion
 
 // Names of the four files in a configuration folder.
@@ -27,9 +27,9 @@ type Cluster struct {
 	Roles      Roles
 	Services   Services
 
-	// docs are the files as they were read. They contain the positions for findings. docs is nil if the configuration was generated.
+	// docs contains the files as they were read, with positions for findings. It is nil if the configuration was generated.
 	docs map[string]*strictyaml.Document
-	// quick is the quick-start file that the configuration was generated from, or nil.
+	// quick is the quick-start file from which the configuration was generated, or nil.
 	quick *QuickStart
 }
 
@@ -209,8 +209,7 @@ type DockerRegistry struct {
 	SecretName string        `yaml:"secret-name,omitempty" json:"secret-name,omitempty"`
 }
 
-// Source returns the text of one of the four files exactly as it was read. It returns nil if the configuration was generated, also from a
-// quick-start file.
+// Source returns the text of one of the four files exactly as it was read. It returns nil for a generated configuration.
 func (c *Cluster) Source(file string) []byte {
 	if c.quick != nil {
 		return nil
@@ -218,7 +217,7 @@ func (c *Cluster) Source(file string) []byte {
 	return c.docs[file].Text()
 }
 
-// WithServices returns a copy of a configuration in which services-configuration.yaml has another text. c must have been read from files.
+// WithServices returns a copy of a configuration with another text for services-configuration.yaml. c must have been read from files.
 func (c *Cluster) WithServices(text []byte) (*Cluster, error) {
 	data := map[string][]byte{}
 	for name, doc := range c.docs {
@@ -269,7 +268,7 @@ func (c *Cluster) runsWorkloads(m layout.Machine) bool {
 	return false
 }
 
-// IsControlPlane reports whether a machine runs the control plane, which means that one of its roles has components.
+// IsControlPlane reports whether a machine runs the control plane. Such a machine has a role with components.
 func (c *Cluster) IsControlPlane(m layout.Machine) bool {
 	for _, r := range m.Roles {
 		if len(c.Roles.Roles[r].Components) > 0 {
@@ -279,7 +278,7 @@ func (c *Cluster) IsControlPlane(m layout.Machine) bool {
 	return false
 }
 
-// ControlPlane returns the machines that run the control plane, in the order of the layout. The cluster is initialized on the first of them.
+// ControlPlane returns the machines of the control plane, in the order of the layout. The first of these machines initializes the cluster.
 func (c *Cluster) ControlPlane() []layout.Machine {
 	var out []layout.Machine
 	for _, m := range c.Layout.MachineList {

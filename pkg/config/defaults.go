@@ -11,14 +11,14 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// Values of the field "kind" in the files other than layout.yaml.
+// Values of the field "kind". The value for layout.yaml is in pkg/layout.
 const (
 	KindKubernetes = "KubernetesConfiguration"
 	KindRoles      = "RoleDefinition"
 	KindServices   = "ServicesConfiguration"
 )
 
-// Default values. The service range and the data path are the defaults of the original. The pod range is the usual range of flannel.
+// Default values. The service range and the data path are OpenPAI's defaults. The pod range is flannel's usual range.
 const (
 	defaultServiceRange   = "10.254.0.0/16"
 	defaultPodCIDR        = "10.244.0.0/16"
@@ -34,12 +34,11 @@ const (
 	defaultRegistrySecret = "pai-secret"
 )
 
-// controlPlaneComponents returns the components of the control plane, as roles name them.
 func controlPlaneComponents() []string {
 	return []string{"etcd", "apiserver", "controller-manager", "scheduler"}
 }
 
-// DefaultRoles returns the content of the k8s-role-definition.yaml that "paictl config generate" writes.
+// DefaultRoles returns the content of k8s-role-definition.yaml in a generated configuration.
 func DefaultRoles() Roles {
 	return Roles{APIVersion: APIVersion, Kind: KindRoles, Roles: map[string]Role{
 		layout.RoleMaster: {
@@ -56,7 +55,6 @@ func DefaultRoles() Roles {
 	}}
 }
 
-// fillDefaults sets the fields that are empty in the files to their defaults.
 func (c *Cluster) fillDefaults() {
 	c.Layout.APIVersion = cmp.Or(c.Layout.APIVersion, APIVersion)
 	c.Layout.Kind = cmp.Or(c.Layout.Kind, layout.Kind)
@@ -75,7 +73,7 @@ func (c *Cluster) fillKubernetes() {
 	s := &c.Services
 	k := &c.Kubernetes.Kubernetes
 	if !c.IsManaged() {
-		// For an existing cluster, unknown settings stay empty, because users would mistake a guess for a fact.
+		// In an existing cluster, unknown settings stay empty, because users would mistake a guess for a fact.
 		k.ClusterName = cmp.Or(k.ClusterName, nameOf(s.Cluster.Common.ClusterID))
 		k.DNSDomain = cmp.Or(k.DNSDomain, defaultDNSDomain)
 		return
@@ -111,7 +109,6 @@ func (c *Cluster) fillServices() {
 	r.SecretName = cmp.Or(r.SecretName, defaultRegistrySecret)
 }
 
-// nameOf converts a cluster ID to a name that kubeadm accepts.
 func nameOf(id string) string {
 	name := strings.Trim(strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {

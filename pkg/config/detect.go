@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// Format is the format of a configuration folder. Its text continues the sentence "the configuration is of".
+// Format is the format of a configuration folder. Messages print it after "the configuration is of".
 type Format string
 
 // The formats of a configuration folder.
@@ -18,13 +18,12 @@ const (
 	G1      Format = "the format of OpenPAI 0.10 to 0.17"
 	G15     Format = "the format of OpenPAI 1.0 to 1.4 (master.csv, worker.csv)"
 	G2      Format = "the format of OpenPAI 1.5 and later"
-	// Unknown is the format of a folder that has no characteristics of the other formats.
+	// Unknown is the format of a folder without any characteristics of the other formats.
 	Unknown Format = "no format that paictl knows"
 )
 
-// Detect returns the format of the configuration in a folder. Two incompatible formats of the original use the file layout.yaml. In the older
-// format, machines have k8s-role, nodename or a login. In the later format, machines have pai-master or pai-worker, and SKUs have
-// computing-device.
+// Detect returns the format of the configuration in a folder. OpenPAI has two incompatible formats with a file layout.yaml. In the older format,
+// machines have k8s-role, nodename or a login. In the later format, machines have pai-master or pai-worker, and SKUs have computing-device.
 func Detect(dir string) (Format, error) {
 	exists := func(name string) bool {
 		_, err := os.Stat(filepath.Join(dir, name))

@@ -15,8 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// discoverParallel limits how many machines are queried at the same time. A query costs little more than a connection, but each connection is an
-// open file of the operator.
+// discoverParallel limits the number of simultaneous queries of machines, because each connection is an open file on the operator's machine.
 const discoverParallel = 128
 
 // HostFailure is a machine that could not be queried.
@@ -31,7 +30,7 @@ type DiscoveryError struct {
 	Asked  int
 }
 
-// Error lists each machine with the cause.
+// Error returns the cause for each machine.
 func (e *DiscoveryError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d of %d machines did not answer", len(e.Failed), e.Asked)
@@ -60,10 +59,10 @@ func (e *DiscoveryError) Unwrap() []error {
 // ExitCode returns 1, even if a cause has another exit code.
 func (e *DiscoveryError) ExitCode() int { return 1 }
 
-// Discover collects the facts of machines in parallel, with one round trip per machine. It returns the facts by the address of the target. If
-// some machines fail, it still queries all others, and returns a *DiscoveryError; if ctx ends, it returns the error of ctx. timeout limits only
-// the script; zero means 60 s. The dialer limits the time for connecting, since only the dialer knows which connections wait for other
-// connections or for the user. progress is called after each machine, and never concurrently. It may be nil.
+// Discover collects the facts of machines in parallel, with one round trip per machine. It returns the facts by the address of the target. It
+// continues after failures and then returns a *DiscoveryError. If ctx ends, it returns the error of ctx. The argument timeout limits only the
+// script; zero means 60 s. The dialer limits the time for connecting, because only the dialer can detect a wait for another connection or for the
+// user. The function progress is called after each machine, and never concurrently. It may be nil.
 func Discover(ctx context.Context, d ssh.Dialer, targets []ssh.Target, timeout time.Duration, progress func(done, total int, host string, err error)) (map[string]layout.Facts, error) {
 	if timeout <= 0 {
 		timeout = time.Minute
@@ -127,8 +126,8 @@ func ask(ctx context.Context, d ssh.Dialer, t ssh.Target, timeout time.Duration)
 	if err != nil || f.Sudo != "password" && f.Sudo != "refused" {
 		return f, err
 	}
-	// sudo -n fails in the same way if the user needs a password and if the user has no permission. Only an attempt with a password shows the
-	// difference.
+	// sudo -n fails in the same way if the user needs a password and if the user has no permission. Only an attempt with a password distinguishes
+	// these cases.
 	_, err = h.Run(ctx, ssh.Script{Name: "discover/sudo", Body: "true", Timeout: timeout})
 	switch {
 	case errors.Is(err, ssh.ErrSudo):
@@ -146,7 +145,7 @@ func lastLine(b []byte) string {
 	return strings.ToValidUTF8(lines[len(lines)-1], "")
 }
 
-// Targets returns how to connect to the machines of a quick-start file, for which no layout exists yet.
+// Targets returns the SSH targets of the machines in a quick-start file.
 func (q *QuickStart) Targets() []ssh.Target {
 	c := &Cluster{Dir: q.dir, Layout: layout.Layout{SSH: layout.SSH{
 		Username: q.SSHUsername, Password: q.SSHPassword, KeyFile: q.SSHKeyFile,

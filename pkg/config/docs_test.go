@@ -46,7 +46,6 @@ func TestTheDocumentedFieldsAndRulesAreCurrent(t *testing.T) {
 	assert.Equal(t, want, string(page), "run the test with -update")
 }
 
-// between returns the page with a new text between the two lines that mark a generated part.
 func between(t *testing.T, page, mark, text string) string {
 	t.Helper()
 	begin := fmt.Sprintf("<!-- %s: made by \"go test ./pkg/config -update\" -->\n", mark)

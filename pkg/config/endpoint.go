@@ -9,10 +9,10 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// LocalAPI returns the address of the API on each machine if the endpoint is local.
+// LocalAPI returns the HOST:PORT of the API proxy on each machine.
 func LocalAPI() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(LocalAPIPort)) }
 
-// Endpoint returns the address HOST:PORT at which the machines reach the API. If they use their local proxies, it is LocalAPI.
+// Endpoint returns the HOST:PORT at which the machines reach the API. It returns LocalAPI if the machines use their local proxies.
 func (c *Cluster) Endpoint() string {
 	k := c.Kubernetes.Kubernetes
 	port := strconv.Itoa(cmp.Or(k.APIServerPort, defaultAPIPort))

@@ -15,8 +15,8 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// Existing describes a Kubernetes cluster that paictl did not install. Fields that the API of the cluster doesn't report are empty. Only Nodes
-// is required.
+// Existing describes a Kubernetes cluster that paictl did not install. Only Nodes is required. Values that the cluster's API doesn't report are
+// empty.
 type Existing struct {
 	Name    string // the name of the cluster, as its kubeconfig or kubeadm calls it
 	Version string // v1.30.2+k3s1
@@ -24,14 +24,14 @@ type Existing struct {
 	Nodes   []corev1.Node
 	// ServiceRange, PodCIDR and DNSDomain are empty if the API does not report them.
 	ServiceRange, PodCIDR, DNSDomain string
-	// Masters are the names of additional nodes for the platform's services. Nodes of the control plane always run these services.
+	// Masters lists additional nodes for the platform's services. Nodes of the control plane always run these services.
 	Masters []string
 	// Configured means that the cluster already stores a configuration of paictl.
 	Configured bool
 }
 
-// GenerateExisting generates the four files for an existing cluster. It ignores the quick-start file in g, and the options for machines. It
-// writes either all files or no file.
+// GenerateExisting generates the four files for an existing cluster. It ignores the quick-start file in g and the options for machines. It writes
+// either all files or no file.
 func GenerateExisting(e Existing, g Generation) (*Generated, error) {
 	if !g.DryRun && !g.Force {
 		if err := refuseExisting(g.OutDir); err != nil {
@@ -53,7 +53,6 @@ func GenerateExisting(e Existing, g Generation) (*Generated, error) {
 	return out, g.write(out)
 }
 
-// configuration returns the configuration for the cluster. All findings are warnings.
 func (e Existing) configuration(dir string) (*Cluster, Findings, error) {
 	managed := false
 	c := &Cluster{Dir: dir}
@@ -94,7 +93,7 @@ func (e Existing) addKubernetes(c *Cluster, nodes []corev1.Node, r *reporter) {
 }
 
 // clusterIDOf converts the name of a cluster in a kubeconfig to a cluster ID. It uses the last part of a name such as
-// arn:aws:eks:eu-west-1:1234:cluster/lab. It returns "" for names that many clusters have, such as kubernetes.
+// arn:aws:eks:eu-west-1:1234:cluster/lab. It returns "" for common names such as kubernetes.
 func clusterIDOf(name string) string {
 	name = name[strings.LastIndex(name, "/")+1:]
 	if slices.Contains([]string{"kubernetes", "default", "cluster", "local"}, name) {
@@ -145,8 +144,8 @@ func firstRange(list string) string {
 	return first
 }
 
-// rangeOfNodes returns the smallest IPv4 range that contains the pod ranges of all nodes. The range is at least a /16, because nodes that are
-// added later get neighboring addresses. It returns "" if there is no such range.
+// rangeOfNodes returns the smallest IPv4 range that contains the pod ranges of all nodes, or "" if no such range exists. The range is at least a /16,
+// because later nodes get neighboring addresses.
 func rangeOfNodes(nodes []corev1.Node) string {
 	var all netip.Prefix
 	for _, n := range nodes {
@@ -167,8 +166,8 @@ func rangeOfNodes(nodes []corev1.Node) string {
 	return all.String()
 }
 
-// existingRoles returns the roles for a cluster whose control plane paictl doesn't manage. taints are the taints of the machines with the
-// control plane.
+// existingRoles returns the roles for a cluster whose control plane paictl doesn't manage. taints contains the taints of the control plane's
+// machines.
 func existingRoles(taints []string) Roles {
 	roles := DefaultRoles()
 	master := roles.Roles[layout.RoleMaster]

@@ -10,7 +10,6 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// nodeFacts returns the facts about the machine of a node that the API reports.
 func nodeFacts(n corev1.Node) layout.Facts {
 	id, version := osOf(n.Status.NodeInfo.OSImage)
 	f := layout.Facts{
@@ -19,16 +18,16 @@ func nodeFacts(n corev1.Node) layout.Facts {
 	}
 	count, model := nodeGPUs(n)
 	for range count {
-		// Despite its name, this field is used for GPUs of all vendors, because all GPUs in it are counted.
+		// This field holds GPUs of all vendors, because other code counts the GPUs in it.
 		f.NVIDIA = append(f.NVIDIA, layout.NVIDIAGPU{Model: model})
 	}
 	return f
 }
 
-// maxGPUs limits the number of GPUs that a node can report. No node has more GPUs.
+// maxGPUs limits the number of GPUs that a node can report.
 const maxGPUs = 1024
 
-// nodeGPUs returns the number of GPUs of a node. If the labels of the node contain the model of the GPUs, it also returns the model.
+// nodeGPUs returns the number of GPUs of a node, and their model if the node's labels contain it.
 func nodeGPUs(n corev1.Node) (count int, model string) {
 	for _, vendor := range []struct {
 		resource corev1.ResourceName
@@ -71,8 +70,8 @@ func driverOf(n corev1.Node) string {
 	return strings.Join(parts, ".")
 }
 
-// osOf returns the ID and the VERSION_ID of an operating system, such as ubuntu and 22.04 for "Ubuntu 22.04.4 LTS". The API reports only the
-// name, and not these fields of os-release.
+// osOf returns the ID and the VERSION_ID of an operating system, such as ubuntu and 22.04 for "Ubuntu 22.04.4 LTS". The API reports only the full
+// name.
 func osOf(image string) (id, version string) {
 	words := strings.FieldsFunc(strings.ToLower(image), func(r rune) bool { return r == ' ' || r == '/' || r == '(' || r == ')' })
 	if len(words) == 0 {
@@ -92,7 +91,7 @@ func osOf(image string) (id, version string) {
 		version = w
 		break
 	}
-	// Ubuntu 22.04.4 is a point release of 22.04, and Amazon Linux 2023.6 a point release of 2023.
+	// Remove the number of the point release: 22.04.4 is a point release of Ubuntu 22.04, and 2023.6 is a point release of Amazon Linux 2023.
 	if parts, ok := map[string]int{"ubuntu": 2, "amzn": 1}[id]; ok {
 		all := strings.Split(version, ".")
 		version = strings.Join(all[:min(len(all), parts)], ".")

@@ -19,7 +19,7 @@ func controlPlaneKeys() []string {
 	return []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"}
 }
 
-// usableNodes returns the nodes where services can run. It reports the other nodes as findings.
+// usableNodes returns the nodes that can run services. It reports the other nodes as findings.
 func usableNodes(nodes []corev1.Node, r *reporter) []corev1.Node {
 	var out []corev1.Node
 	leftOut := map[string][]string{}
@@ -49,7 +49,6 @@ func whyLeftOut(n corev1.Node) string {
 	return ""
 }
 
-// some returns the first names, and the number of further names, as text.
 func some(names []string) string {
 	const few = 5
 	if len(names) <= few {
@@ -94,8 +93,8 @@ func (e Existing) addMachines(c *Cluster, nodes []corev1.Node, r *reporter) erro
 	return nil
 }
 
-// masters returns the nodes that get the role master: nodes of the control plane, nodes that have the label of the role already, and nodes that
-// the user requests. If there are no such nodes, as in managed clouds, it chooses one node.
+// masters returns the nodes that get the role master: nodes of the control plane, nodes with the label of the role, and nodes that the user
+// requests. If no such node exists, as in managed clouds, it chooses one node.
 func (e Existing) masters(nodes []corev1.Node, r *reporter) (map[string]bool, error) {
 	out, byName := map[string]bool{}, map[string]bool{}
 	roleLabels := DefaultRoles().Roles[layout.RoleMaster].Labels
@@ -160,7 +159,7 @@ func isReady(n corev1.Node) bool {
 	})
 }
 
-// nodeRoles returns the roles of a node. A node of the control plane that repels ordinary pods gets only the role master, and runs no jobs.
+// nodeRoles returns the roles of a node. A control plane node with a taint against ordinary pods gets only the role master, and runs no jobs.
 func nodeRoles(n corev1.Node, master bool) []string {
 	switch {
 	case !master:
@@ -175,8 +174,8 @@ func refusesPods(n corev1.Node) bool {
 	return isControlPlaneNode(n) && slices.ContainsFunc(lastingTaints(n), func(t corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule })
 }
 
-// lastingTaints returns the taints of a node, without taints for a temporary state, such as a node that isn't ready, has too little memory, or
-// will be removed.
+// lastingTaints returns the taints of a node, without taints for a temporary state. Such a node isn't ready, has too little memory, or will be
+// removed.
 func lastingTaints(n corev1.Node) []corev1.Taint {
 	return slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool {
 		for _, prefix := range []string{"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "node.cluster.x-k8s.io/", "karpenter.sh/", "ToBeDeletedBy", "DeletionCandidateOf"} {
@@ -188,7 +187,6 @@ func lastingTaints(n corev1.Node) []corev1.Taint {
 	})
 }
 
-// taintText formats a taint as key[=value]:Effect.
 func taintText(t corev1.Taint) string {
 	if t.Value != "" {
 		return t.Key + "=" + t.Value + ":" + string(t.Effect)
@@ -196,7 +194,7 @@ func taintText(t corev1.Taint) string {
 	return t.Key + ":" + string(t.Effect)
 }
 
-// masterTaints returns the taints of masters that repel ordinary pods. Services must tolerate these taints.
+// masterTaints returns the taints that keep ordinary pods off masters. Services must tolerate these taints.
 func masterTaints(nodes []corev1.Node, masters map[string]bool) []string {
 	found := map[string]bool{}
 	for _, n := range nodes {
@@ -221,8 +219,7 @@ func ownTaints(c *Cluster, m layout.Machine, n corev1.Node) []string {
 	return out
 }
 
-// ownLabels returns the platform's labels of a node that its roles don't add. Other labels are not part of the configuration, because other
-// programs and people have set them.
+// ownLabels returns the platform's labels of a node that its roles don't add. It skips other labels, because other programs and people have set them.
 func ownLabels(c *Cluster, m layout.Machine, n corev1.Node) map[string]string {
 	out := map[string]string{}
 	fromRoles := c.LabelsOf(m)

@@ -34,7 +34,6 @@ func dropEmpty(section *yaml.Node) {
 	section.Content = kept
 }
 
-// existingHead returns the comment at the beginning of a file for an existing cluster.
 func existingHead(name string) string {
 	const written = "Written by \"paictl config generate --from-kubeconfig\"; you can edit it."
 	switch name {
@@ -49,8 +48,7 @@ func existingHead(name string) string {
 	return fileHead(name)
 }
 
-// existingDocs returns the descriptions of fields for an existing cluster. Some fields have another meaning there than in a cluster that paictl
-// installs.
+// existingDocs returns the descriptions of fields for an existing cluster. Some fields have another meaning in a cluster that paictl has installed.
 func existingDocs(name string, docs map[string]string) map[string]string {
 	docs = maps.Clone(docs)
 	switch name {

@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// node returns a node that is ready and has 4 processors and 16 GiB of memory. The change functions modify the node.
+// node returns a node that is ready and has 4 processors and 16 GiB of memory. The functions in change modify the node.
 func node(name, address string, change ...func(*corev1.Node)) corev1.Node {
 	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.io/hostname": name}}}
 	n.Status.Capacity = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("16384000Ki")}
@@ -121,7 +121,6 @@ func TestExistingClustersAreDescribedAsTheGoldenFilesSay(t *testing.T) {
 	}
 }
 
-// machines returns one line of text per machine of the layout.
 func machines(c *Cluster) []string {
 	var out []string
 	for _, m := range c.Layout.MachineList {

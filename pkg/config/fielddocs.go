@@ -1,7 +1,7 @@
 package config
 
-// fieldDocs returns the descriptions of the fields of a file by path. The comments in generated files, the JSON schemas and "config show" use
-// these texts. In a path, * matches any name, and [] any entry of a list.
+// fieldDocs returns the descriptions of a file's fields by path. The comments in generated files, the JSON schemas and "config show" contain these
+// texts. In a path, * matches any name, and [] matches any entry of a list.
 func fieldDocs(file string) map[string]string {
 	switch file {
 	case LayoutFile:

@@ -20,7 +20,6 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
 
-// fleet is a set of SSH servers with invented addresses.
 type fleet struct {
 	t       *testing.T
 	servers map[string]*sshtest.Server // by address:port
@@ -28,13 +27,12 @@ type fleet struct {
 
 func newFleet(t *testing.T) *fleet { return &fleet{t: t, servers: map[string]*sshtest.Server{}} }
 
-// add starts a server that returns the given facts. addr is its address and port.
 func (f *fleet) add(addr string, c sshtest.Config, facts string) {
 	c.Handler = answering(facts)
 	f.servers[addr] = sshtest.NewServer(f.t, c)
 }
 
-// answering simulates a machine that only runs the discovery script. The value is the output of the script.
+// answering simulates a machine that only runs the discovery script. Its value is the output of the script.
 type answering string
 
 func (a answering) Exec(_ context.Context, e *sshtest.Exec) int {
@@ -49,7 +47,6 @@ func (a answering) Exec(_ context.Context, e *sshtest.Exec) int {
 	return 0
 }
 
-// facts returns the output of the discovery script on a small machine, followed by additional lines.
 func facts(hostname string, more ...string) string {
 	out := "paictl-facts\t1\nhostname\t" + hostname + "\narch\tx86_64\nos-release\tID=debian\nos-release\tVERSION_ID=12\n" +
 		"cpus\t0-3\nmemory-kib\t16314320\ndns\t10.0.0.53\nmachine-id\tid-of-" + hostname + "\nsudo\tfree\n"
@@ -72,7 +69,6 @@ func (f *fleet) dialer() *ssh.Client {
 	return sshtest.NewClient(f.t, o)
 }
 
-// generate generates a configuration from the text of a quick-start file. It returns the result and the output folder.
 func (f *fleet) generate(text string) (*Generated, string, error) {
 	dir := f.t.TempDir()
 	out := filepath.Join(dir, "cluster")
@@ -87,7 +83,6 @@ func write(t testing.TB, dir, name, text string) string {
 	return p
 }
 
-// keyFile creates a private key, and writes it to a file.
 func keyFile(t *testing.T) (path string, public cssh.PublicKey) {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// seed adds the files that match the patterns to the corpus.
 func seed(f *testing.F, patterns ...string) {
 	for _, p := range patterns {
 		files, err := filepath.Glob(p)
@@ -21,7 +20,7 @@ func seed(f *testing.F, patterns ...string) {
 	}
 }
 
-// FuzzQuickStart checks that no quick-start file makes the generator panic, and that paictl can read the generated files back.
+// FuzzQuickStart checks that no quick-start file makes the generator panic, and that paictl can read the generated files.
 func FuzzQuickStart(f *testing.F) {
 	seed(f, "../../examples/quick-start*.yaml")
 	f.Add([]byte("machines: [{hostip: 10.0.0.1, roles: worker}]\nmasters: ['']\n"))

@@ -27,16 +27,16 @@ type Generation struct {
 	DryRun     bool // write nothing
 	// Timeout limits the time for one machine. Zero means 60 s.
 	Timeout time.Duration
-	// Reference is a text with comments that document the sections of services. It is appended to services-configuration.yaml.
+	// Reference contains comments that document the sections of services. It is appended to services-configuration.yaml.
 	Reference []byte
 	// Checks are additional rules for the generated files.
 	Checks []Check
 	// Dialer connects to the machines. It is not used if Offline is set.
 	Dialer ssh.Dialer
-	// Images returns sections of services that refer to the images in the bundle of a folder. Settings in the quick-start file override these
-	// sections. Images may be nil.
+	// Images returns sections of services that contain the images in a bundle's folder. Settings in the quick-start file override these sections.
+	// Images may be nil.
 	Images func(bundle string) map[string]map[string]any
-	// Progress is called after each machine that was queried. It may be nil.
+	// Progress is called after each query of a machine. It may be nil.
 	Progress func(done, total int, host string, err error)
 }
 
@@ -50,8 +50,8 @@ type Generated struct {
 	reference []byte
 }
 
-// Generate generates the four files. It writes either all files, or no file and returns an error: Findings, a *DiscoveryError, or an error about
-// existing files.
+// Generate generates the four files. It writes either all files, or no file and returns an error. The error is of type Findings, a *DiscoveryError,
+// or an error about existing files.
 func Generate(ctx context.Context, g Generation) (*Generated, error) {
 	q, warnings, err := LoadQuickStart(g.QuickStart)
 	if err != nil {
@@ -65,14 +65,14 @@ func Generate(ctx context.Context, g Generation) (*Generated, error) {
 		return nil, err
 	}
 	if !g.DryRun && !g.Force {
-		// Check this before the machines are queried, because the queries may take a while.
+		// Check for existing files first, because the queries of the machines may take a while.
 		if err := refuseExisting(g.OutDir); err != nil {
 			return nil, err
 		}
 	}
 	var facts map[string]layout.Facts
 	if !g.Offline {
-		// Report mistakes that don't depend on the facts of the machines before the machines are queried.
+		// Report mistakes that don't depend on the machines' facts before the machines are queried.
 		if _, _, err := q.assemble(nil, g.OutDir, g.Checks); err != nil {
 			return nil, err
 		}
@@ -110,7 +110,6 @@ func refuseExisting(dir string) error {
 	return WriteFolder(dir, files, func(string) bool { return true }, false)
 }
 
-// generate creates the four files from the quick-start file and the facts of the machines.
 func (q *QuickStart) generate(facts map[string]layout.Facts, g Generation) (*Generated, error) {
 	c, warnings, err := q.assemble(facts, g.OutDir, g.Checks)
 	if err != nil {
@@ -119,7 +118,6 @@ func (q *QuickStart) generate(facts map[string]layout.Facts, g Generation) (*Gen
 	return g.render(&Generated{Cluster: c, Facts: facts, Warnings: warnings})
 }
 
-// render sets out.Files to the texts of the files.
 func (g Generation) render(out *Generated) (*Generated, error) {
 	files, err := out.Cluster.Render()
 	if err != nil {
@@ -137,7 +135,8 @@ func withReference(files map[string][]byte, reference []byte) map[string][]byte 
 	return files
 }
 
-// Masked returns the files with masked secrets. secrets are additional secret paths in services-configuration.yaml, as for Cluster.Masked.
+// Masked returns the files with masked secrets. The argument secrets contains additional secret paths in services-configuration.yaml, as for
+// Cluster.Masked.
 func (g *Generated) Masked(secrets ...strictyaml.Path) (map[string][]byte, error) {
 	files, err := g.Cluster.Masked(secrets...).Render()
 	if err != nil {
@@ -146,7 +145,6 @@ func (g *Generated) Masked(secrets ...strictyaml.Path) (map[string][]byte, error
 	return withReference(files, g.reference), nil
 }
 
-// assemble builds the configuration, and applies all rules to it.
 func (q *QuickStart) assemble(facts map[string]layout.Facts, outDir string, checks []Check) (*Cluster, Findings, error) {
 	c, findings := q.build(facts, outDir)
 	findings = append(findings, factsFindings(c, facts)...)
@@ -164,8 +162,8 @@ func (q *QuickStart) assemble(facts map[string]layout.Facts, outDir string, chec
 	return c, findings.Warnings(), nil
 }
 
-// inOwnTerms changes findings about generated files, which the user hasn't seen yet. The findings then refer to the fields of the quick-start
-// file that caused them.
+// inOwnTerms changes findings about generated files so that they refer to fields of the quick-start file. The user hasn't seen the generated files
+// yet.
 func (q *QuickStart) inOwnTerms(fs Findings) Findings {
 	for i := range fs {
 		field, i0 := fs[i].Field, -1
@@ -195,7 +193,6 @@ func (q *QuickStart) inOwnTerms(fs Findings) Findings {
 	return fs
 }
 
-// withoutRule returns the findings without those of the given rules. Callers report these findings themselves.
 func withoutRule(fs Findings, rules ...string) Findings {
 	var out Findings
 	for _, f := range fs {
@@ -210,8 +207,8 @@ func withoutRule(fs Findings, rules ...string) Findings {
 	return out
 }
 
-// checkFiles reports key files that don't exist. With --offline a missing file is only a warning, because the keys may be on the machine where
-// "cluster up" will run.
+// checkFiles reports key files that don't exist. With --offline, a missing file is only a warning, because "cluster up" may run on another machine
+// that has the keys.
 func (q *QuickStart) checkFiles(offline bool) Findings {
 	r := &reporter{file: q.doc.File, doc: q.doc}
 	check := func(p fieldPath, file string) {
@@ -229,7 +226,7 @@ func (q *QuickStart) checkFiles(offline bool) Findings {
 			r.fail(p, "quick-start/no-file", fmt.Sprintf("%s can't be read: %v", resolvePath(q.dir, file), cause(err)), "check the path, and the permissions of the folders above it")
 		}
 	}
-	// A known_hosts file may be missing, because it is created when the key of a host is accepted.
+	// A known_hosts file may be missing, because ssh creates the file when the user accepts the key of a host.
 	check(fieldPath{"ssh-keyfile-path"}, q.SSHKeyFile)
 	for i, m := range q.Machines {
 		check(fieldPath{"machines", i, "ssh-keyfile-path"}, m.SSHKeyFile)
@@ -265,7 +262,7 @@ func factsFindings(c *Cluster, facts map[string]layout.Facts) Findings {
 	return r.findings
 }
 
-// obstacles describes why the installation of NVIDIA's driver may fail on a machine. It returns "" if there is no reason.
+// obstacles describes why the installation of NVIDIA's driver may fail on a machine, or returns "".
 func obstacles(f layout.Facts) string {
 	var out []string
 	if f.SecureBoot == "on" {
@@ -303,7 +300,7 @@ func countVendor(devices []layout.PCIDevice, vendor string) int {
 // Path returns the path of the file with the given name.
 func (g *Generated) Path(name string) string { return filepath.Join(g.Cluster.Dir, name) }
 
-// Summary describes how many machines have each SKU.
+// Summary returns text with the number of machines per SKU.
 func (g *Generated) Summary() string {
 	l := g.Cluster.Layout
 	count := map[string]int{}
@@ -324,7 +321,7 @@ func (g *Generated) Summary() string {
 	return text
 }
 
-// NextSteps describes the next steps after a configuration was generated.
+// NextSteps returns text with the next steps after the generation of a configuration.
 func (g *Generated) NextSteps() string {
 	dir := hint.Quote(g.Cluster.Dir)
 	if !g.Cluster.IsManaged() {

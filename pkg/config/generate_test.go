@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
 
-// The following tests cover the defects of the original's generator. Their numbers are those in the study of the original.
+// The following tests cover the defects of OpenPAI's generator. Their numbers are those in the study of OpenPAI.
 
 func TestCase01OneMachineIsAWholeCluster(t *testing.T) {
 	f := newFleet(t)
@@ -433,7 +433,7 @@ func read(t *testing.T, path string) string {
 	return string(b)
 }
 
-// BenchmarkGenerate5000 measures the generation for 5,000 machines offline. The limits are 1 s and 200 MB.
+// BenchmarkGenerate5000 measures the offline generation for 5,000 machines. The limits are 1 s and 200 MB.
 func BenchmarkGenerate5000(b *testing.B) {
 	dir := b.TempDir()
 	var text strings.Builder

@@ -5,10 +5,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The types of this file describe the ClusterConfiguration of kubeadm.k8s.io/v1beta4. kubeadm publishes them only inside k8s.io/kubernetes,
-// which would add all of Kubernetes as a dependency. Therefore they are copied from cmd/kubeadm/app/apis/kubeadm/v1beta4/types.go of v1.36.3,
-// without the comments (see https://kubernetes.io/docs/reference/config-api/kubeadm-config.v1beta4). A test compares the types with the kubeadm
-// in the bundle.
+// The types of this file describe the ClusterConfiguration of kubeadm.k8s.io/v1beta4. kubeadm publishes them only in k8s.io/kubernetes, which would
+// add all of Kubernetes as a dependency. The types are copied from cmd/kubeadm/app/apis/kubeadm/v1beta4/types.go of v1.36.3, without the comments.
+// The reference is https://kubernetes.io/docs/reference/config-api/kubeadm-config.v1beta4. A test compares the types with the kubeadm in the
+// bundle.
 
 type kubeadmCluster struct {
 	metav1.TypeMeta             `json:",inline"`

@@ -20,8 +20,8 @@ import (
 // Files returns the names of the four files, in the order in which they are read.
 func Files() []string { return []string{LayoutFile, KubernetesFile, RolesFile, ServicesFile} }
 
-// Load reads the four files of a configuration folder strictly, and fills in defaults. Mistakes of form are returned as Findings. Load does not
-// apply the rules of Validate; LoadValid does.
+// Load reads the four files of a configuration folder strictly, and fills in defaults. It returns syntax and type errors as Findings. It doesn't
+// apply the rules of Validate, unlike LoadValid.
 func Load(dir string) (*Cluster, error) {
 	data, err := readFiles(dir)
 	if err != nil {
@@ -30,8 +30,8 @@ func Load(dir string) (*Cluster, error) {
 	return Parse(dir, data)
 }
 
-// LoadValid loads a folder, and applies all rules, including the given checks. It returns the warnings. If a rule is broken, the error is of
-// type Findings.
+// LoadValid loads a folder and applies all rules, including the given checks. It returns the warnings. If a rule is violated, the error is of type
+// Findings.
 func LoadValid(dir string, checks ...Check) (*Cluster, Findings, error) {
 	c, err := Load(dir)
 	if err != nil {
@@ -44,8 +44,8 @@ func LoadValid(dir string, checks ...Check) (*Cluster, Findings, error) {
 	return c, findings, nil
 }
 
-// LoadReadable loads a folder for a command that only reads. If the mistakes don't hide any machines, it returns the mistakes as findings,
-// together with the cluster without the affected parts. Otherwise it returns the mistakes as an error of type Findings.
+// LoadReadable loads a folder for a read-only command. It returns mistakes as findings, and the cluster without the affected parts. If a mistake
+// may hide machines, it returns the mistakes as an error of type Findings.
 func LoadReadable(dir string, checks ...Check) (*Cluster, Findings, error) {
 	data, err := readFiles(dir)
 	if err != nil {
@@ -65,7 +65,7 @@ func LoadReadable(dir string, checks ...Check) (*Cluster, Findings, error) {
 	return c, findings, nil
 }
 
-// hidesMachines reports whether a mistake may hide machines, or the settings that are needed to connect to them.
+// hidesMachines reports whether a mistake may hide machines or their connection settings.
 func hidesMachines(f Finding) bool {
 	if f.Severity != strictyaml.Error {
 		return false
@@ -124,10 +124,10 @@ func readFiles(dir string) (map[string][]byte, error) {
 	return data, nil
 }
 
-// nameFolder is the remedy for users who have given the wrong folder.
+// nameFolder is the remedy if a user has given the wrong folder.
 const nameFolder = "name the configuration's folder with -p or PAICTL_CONFIG"
 
-// place describes a folder in a message, in a form that users recognize.
+// place returns a folder's path in a form that users recognize.
 func place(dir string) string {
 	if filepath.Clean(dir) != "." {
 		return dir
@@ -138,11 +138,11 @@ func place(dir string) string {
 	return dir
 }
 
-// Parse decodes the texts of the four files. dir is the folder of the files, which findings contain.
+// Parse decodes the texts of the four files. The argument dir is the folder of the files. Messages and relative paths need the folder.
 func Parse(dir string, data map[string][]byte) (*Cluster, error) {
 	c, findings := parse(dir, data)
 	if findings.Err() != nil {
-		// The names of components can be checked even if the files contain mistakes of form.
+		// The names of components can be checked even if the files contain syntax or type errors.
 		k := &checker{c: c, roles: &reporter{file: filepath.Join(dir, RolesFile), doc: c.docs[RolesFile]}}
 		k.checkRoles()
 		return nil, append(findings, k.roles.findings.Errors()...).Err()
@@ -164,7 +164,6 @@ func parse(dir string, data map[string][]byte) (*Cluster, Findings) {
 	return c, findings
 }
 
-// complete fills in defaults, and resolves the path of the bundle.
 func (c *Cluster) complete() {
 	c.fillDefaults()
 	c.Kubernetes.Kubernetes.Bundle = c.resolve(c.Kubernetes.Kubernetes.Bundle)
@@ -174,7 +173,7 @@ func kinds() map[string]string {
 	return map[string]string{LayoutFile: layout.Kind, KubernetesFile: KindKubernetes, RolesFile: KindRoles, ServicesFile: KindServices}
 }
 
-// checkKind reports a file of another kind, or of a version that this paictl doesn't support.
+// checkKind reports a file of another kind, or with a version that this paictl doesn't support.
 func checkKind(doc *strictyaml.Document, name string) Findings {
 	r := &reporter{file: doc.File, doc: doc}
 	if v := doc.Scalar("apiVersion"); v != "" && v != APIVersion {
@@ -186,8 +185,8 @@ func checkKind(doc *strictyaml.Document, name string) Findings {
 	return r.findings
 }
 
-// resolve converts a path in the configuration to a path that the process can open. ~ is the home of the operator, and relative paths start in
-// the configuration folder.
+// resolve converts a path in the configuration to a path that the process can open. ~ is the home of the operator. Relative paths begin in the
+// configuration folder.
 func (c *Cluster) resolve(p string) string { return resolvePath(c.Dir, p) }
 
 func resolvePath(dir, p string) string {
@@ -204,7 +203,7 @@ func resolvePath(dir, p string) string {
 	return filepath.Join(dir, p)
 }
 
-// Target returns how to connect to a machine.
+// Target returns the SSH target of a machine.
 func (c *Cluster) Target(m layout.Machine) ssh.Target {
 	s := c.Layout.SSHFor(m)
 	name := m.Hostname

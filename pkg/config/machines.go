@@ -19,19 +19,18 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// LayoutEdit is a change to the layout.yaml in a folder. The result has passed all rules, but is not written yet. The other text of the file,
-// with its order, comments and blank lines, stays unchanged.
+// LayoutEdit is a change of the layout.yaml in a folder. The result satisfies all rules, but isn't written yet. The rest of the file keeps its order,
+// comments and blank lines.
 type LayoutEdit struct {
 	// Cluster is the whole configuration after the change.
 	Cluster *Cluster
-	// Machines are the machines that the change adds or removes.
+	// Machines lists the machines that the change adds or removes.
 	Machines []layout.Machine
 
 	fileEdit
 	services fileEdit
 }
 
-// fileEdit is a new text for one file of the folder.
 type fileEdit struct {
 	path string
 	// secret means that only the owner may read the file.
@@ -40,7 +39,7 @@ type fileEdit struct {
 }
 
 // AddMachines adds machines to the layout in a folder. A machine without a host name gets the name that it reports. A machine without a SKU gets
-// the SKU of machines with equal hardware, or a new SKU. facts are mapped by address. Machines that are already in the layout stay unchanged.
+// the SKU of machines with equal hardware, or a new SKU. The keys of facts are addresses. Machines that are already in the layout stay unchanged.
 func AddMachines(dir string, machines []layout.Machine, facts map[string]layout.Facts, services ServiceRules) (*LayoutEdit, error) {
 	data, c, err := loadForEdit(dir)
 	if err != nil {
@@ -70,8 +69,8 @@ func AddMachines(dir string, machines []layout.Machine, facts map[string]layout.
 	return e, e.check(data, c, want, services)
 }
 
-// inLayout reports whether the list contains the machine. A machine that has only the same name or only the same address is a different machine,
-// and results in an error.
+// inLayout reports whether the list contains the machine. It returns an error if a machine in the list has the same name or the same address, but not
+// both.
 func inLayout(list []layout.Machine, m layout.Machine) (bool, error) {
 	for _, o := range list {
 		switch {
@@ -151,7 +150,7 @@ func loadForEdit(dir string) (map[string][]byte, *Cluster, error) {
 	return data, c, err
 }
 
-// check makes the edit in memory, parses the result, and applies all rules to it.
+// check makes the edit in memory, parses the result, and applies all rules.
 func (e *LayoutEdit) check(data map[string][]byte, before *Cluster, want layout.Layout, services ServiceRules) error {
 	e.after = e.before
 	if len(e.Machines) > 0 {
@@ -197,7 +196,7 @@ func addSKU(skus map[string]layout.SKU, f layout.Facts) string {
 	return ""
 }
 
-// sameHardware reports whether two SKUs have the same hardware. As in layout.SKUs, memory may differ by 1 %, in addition to the rounding to GiB.
+// sameHardware reports whether two SKUs have the same hardware. As in layout.SKUs, memory may differ by 1 % or by 1 GiB.
 func sameHardware(a, b layout.SKU) bool {
 	am, err1 := resource.ParseQuantity(a.Mem)
 	bm, err2 := resource.ParseQuantity(b.Mem)
@@ -230,8 +229,8 @@ func sameHardware(a, b layout.SKU) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// editLayout changes the text of a layout so that it contains the machines of want. It first tries to edit lines of the text. If the YAML style
-// of the file doesn't allow that, it edits the parsed document and encodes it again, which keeps comments but not blank lines.
+// editLayout changes the text of a layout so that it contains the machines of another layout. It first tries to edit lines of the text. If the YAML
+// style doesn't allow that, it edits and encodes the parsed document. Encoding keeps comments but removes blank lines.
 func editLayout(text []byte, want layout.Layout) ([]byte, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
@@ -247,7 +246,6 @@ func editLayout(text []byte, want layout.Layout) ([]byte, error) {
 	return out, err
 }
 
-// says reports whether a text contains exactly the machines and SKUs of want.
 func says(text []byte, want layout.Layout) bool {
 	var have layout.Layout
 	if _, found := strictyaml.Decode(LayoutFile, text, &have); found.Err() != nil {
@@ -258,7 +256,6 @@ func says(text []byte, want layout.Layout) bool {
 	return err1 == nil && err2 == nil && bytes.Equal(a, b)
 }
 
-// editNodes replaces the list of machines in a parsed document, adds SKUs, and returns the encoded document.
 func editNodes(doc *yaml.Node, want layout.Layout) ([]byte, error) {
 	root := doc.Content[0]
 	list, skus := valueOf(root, "machine-list"), valueOf(root, "machine-sku")

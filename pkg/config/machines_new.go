@@ -15,11 +15,11 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// NewMachines describes the machines to add, as the user gives them on the command line.
+// NewMachines holds the user's arguments that describe the machines to add.
 type NewMachines struct {
-	// Hosts are IPv4 addresses, NAME=ADDRESS, or names that DNS resolves.
+	// Hosts contains IPv4 addresses, NAME=ADDRESS, or names that DNS resolves.
 	Hosts []string
-	// File is the path of a file with a machine-list. Its entries have the fields of layout.yaml, or of the original's layout.
+	// File is the path of a file with a machine-list. Its entries have the fields of layout.yaml or of OpenPAI's layout.
 	File    string
 	User    string
 	Port    int
@@ -28,7 +28,7 @@ type NewMachines struct {
 	SKU     string // "auto" or "" to detect it on the machine
 }
 
-// Machines returns the machines as entries of a layout. The entries don't contain the facts that must be read from the machines.
+// Machines returns the machines as entries of a layout. The entries don't contain facts from the machines.
 func (n NewMachines) Machines() ([]layout.Machine, error) {
 	var out []layout.Machine
 	for _, h := range n.Hosts {
@@ -63,7 +63,7 @@ func (n NewMachines) machine(host string) (layout.Machine, error) {
 	return n.with(layout.Machine{Hostname: name, HostIP: address})
 }
 
-// with sets the fields that the entry leaves empty to the values of the flags.
+// with sets empty fields of the entry to the values of the flags.
 func (n NewMachines) with(m layout.Machine) (layout.Machine, error) {
 	if len(m.Roles) == 0 {
 		m.Roles = n.Roles
@@ -94,7 +94,6 @@ func (n NewMachines) with(m layout.Machine) (layout.Machine, error) {
 	return m, nil
 }
 
-// machineFile is the content of a file with machines. Entries may contain fields of OpenPAI.
 type machineFile struct {
 	MachineList []machineEntry `yaml:"machine-list"`
 }
@@ -109,7 +108,7 @@ type machineEntry struct {
 	SSH      *layout.SSH       `yaml:"ssh"`
 	ForPods  []int             `yaml:"gpus-for-pods"`
 
-	// Fields of OpenPAI. Fields that had no effect there are accepted and dropped.
+	// Fields of OpenPAI. Fields without an effect in OpenPAI are accepted and ignored.
 	Username string        `yaml:"username"`
 	Password secret.String `yaml:"password"`
 	KeyFile  string        `yaml:"keyfile-path"`

@@ -10,7 +10,7 @@ import (
 
 // ServiceRules determine how services-configuration.yaml is adapted when machines are added or removed.
 type ServiceRules struct {
-	// Settle returns a text for the file that fits the machines after the change. It returns nil if the file needn't change.
+	// Settle returns a new text for the file that fits the machines after the change, or nil if the file needn't change.
 	Settle func(before, after *Cluster) ([]byte, error)
 	// Check applies the rules of the services to the result.
 	Check Check
@@ -46,7 +46,7 @@ func (e *LayoutEdit) settle(data map[string][]byte, before *Cluster, s ServiceRu
 	return nil
 }
 
-// Write replaces both files. It writes services-configuration.yaml first: a file with fewer cells also fits the machines before the change.
+// Write replaces both files. It writes services-configuration.yaml first, because a file with fewer cells also fits the machines before the change.
 func (e *LayoutEdit) Write() error {
 	if err := e.services.Write(); err != nil {
 		return err
@@ -54,7 +54,7 @@ func (e *LayoutEdit) Write() error {
 	return e.fileEdit.Write()
 }
 
-// Undo restores the files that Write has replaced. It doesn't restore a file that has been changed since.
+// Undo restores the files that Write has replaced. It skips files that have been changed since.
 func (e *LayoutEdit) Undo() error {
 	if err := e.fileEdit.Undo(); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// handWritten is a layout like one that an operator has edited for some months.
+// handWritten is a layout that looks as if an operator had edited it for months.
 const handWritten = `# our cluster, ask Ann
 apiVersion: paictl.openpai.org/v1
 kind: Layout
@@ -51,7 +51,6 @@ machine-list:
 # the end
 `
 
-// layoutFolder writes a whole configuration with the given layout, and returns its folder.
 func layoutFolder(t *testing.T, layoutText string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -73,7 +72,6 @@ func layoutOf(t *testing.T, dir string) string {
 	return string(b)
 }
 
-// blade returns the facts of a machine with the hardware in handWritten.
 func blade(name string) layout.Facts {
 	return layout.Facts{Hostname: name, OSID: "debian", OSVersion: "12", Arch: "amd64", VCores: 8, MemKiB: 15<<20 + 300<<10}
 }

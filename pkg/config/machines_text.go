@@ -15,7 +15,7 @@ import (
 // errStyle means that lines can't be removed or inserted because the YAML text isn't in block style.
 var errStyle = errors.New("not in block style")
 
-// editText removes the lines of machines that aren't in want, and inserts lines for new machines and SKUs. The caller must check the result.
+// editText removes the lines of removed machines, and inserts lines for new machines and SKUs. The caller must check the result.
 func editText(text []byte, root *yaml.Node, want layout.Layout) ([]byte, error) {
 	list, skus := valueOf(root, "machine-list"), valueOf(root, "machine-sku")
 	if list == nil || skus == nil || list.Kind != yaml.SequenceNode || skus.Kind != yaml.MappingNode ||
@@ -37,7 +37,7 @@ func editText(text []byte, root *yaml.Node, want layout.Layout) ([]byte, error) 
 	return t.apply(), nil
 }
 
-// textEdit collects the lines to remove and to insert, by line number. Lines are counted from 0.
+// textEdit collects the lines to remove and to insert by line number, counted from 0.
 type textEdit struct {
 	lines  []string
 	cut    map[int]bool
@@ -99,8 +99,8 @@ func (t *textEdit) addSKUs(skus *yaml.Node, want map[string]layout.SKU) error {
 	return err
 }
 
-// extent returns the number of the line after an entry, whose first line is first. The entry continues while lines are indented more deeply.
-// Blank lines at its end don't belong to it.
+// extent returns the number of the line after an entry that begins at the line first. The entry contains all following lines with more indentation,
+// but no blank lines at its end.
 func (t *textEdit) extent(first, indent int) int {
 	end := first + 1
 	for i := first + 1; i < len(t.lines); i++ {
@@ -116,7 +116,7 @@ func (t *textEdit) extent(first, indent int) int {
 	return end
 }
 
-// commentsAbove returns the number of the first line of the comment directly above an entry. Without a comment, it returns first.
+// commentsAbove returns the number of the first line of the comment directly above an entry, or first if the entry has no comment.
 func (t *textEdit) commentsAbove(first, indent int) int {
 	for first > 0 {
 		l := strings.TrimRight(t.lines[first-1], "\r\n")
@@ -141,7 +141,6 @@ func (t *textEdit) apply() []byte {
 	return b.Bytes()
 }
 
-// indented adds n spaces at the beginning of each line that isn't blank.
 func indented(b []byte, n int) string {
 	var out strings.Builder
 	for _, l := range strings.SplitAfter(string(b), "\n") {

@@ -17,10 +17,10 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// oldConfigFile is the file of the original, since 1.5, that contains settings for SSH and kubespray.
+// oldConfigFile is the file with settings for SSH and kubespray in OpenPAI 1.5 and later.
 const oldConfigFile = "config.yaml"
 
-// Migration is an old configuration that was converted to paictl's format.
+// Migration is the result of Migrate.
 type Migration struct {
 	From     Format
 	Cluster  *Cluster
@@ -29,7 +29,7 @@ type Migration struct {
 	Warnings Findings // Validate's warnings about the result
 }
 
-// MigrationNote describes the migration of a field that was changed or dropped.
+// MigrationNote describes a field that the migration has changed or dropped.
 type MigrationNote struct {
 	File   string `json:"file"`
 	Line   int    `json:"line,omitempty"`
@@ -45,8 +45,8 @@ const (
 	noteDropped = "dropped"
 )
 
-// Migrate converts a folder in one of the original's formats. Each value of the old files is either in the result, or in Notes with the reason
-// why it isn't. reference is appended to the new services-configuration.yaml. checks are additional rules for the result.
+// Migrate converts a folder in one of OpenPAI's formats. Each value of the old files is either in the result or in Notes with the reason. reference
+// is appended to the new services-configuration.yaml. The argument checks contains additional rules for the result.
 func Migrate(oldDir, newDir string, reference []byte, checks ...Check) (*Migration, error) {
 	format, err := Detect(oldDir)
 	switch {
@@ -90,7 +90,7 @@ func Migrate(oldDir, newDir string, reference []byte, checks ...Check) (*Migrati
 	return out, nil
 }
 
-// inOldTerms returns the mistakes in the result with the positions in the old files, since the new files aren't written yet.
+// inOldTerms returns the mistakes in the result with positions in the old files, because the new files aren't written yet.
 func (m *migrator) inOldTerms(checks []Check) error {
 	old := *m.c
 	old.Dir, old.docs = m.dir, map[string]*strictyaml.Document{}
@@ -100,7 +100,6 @@ func (m *migrator) inOldTerms(checks []Check) error {
 	return Validate(&old, checks...).Errors().Err()
 }
 
-// migrator converts one folder to a configuration.
 type migrator struct {
 	dir    string
 	format Format
@@ -109,7 +108,7 @@ type migrator struct {
 	notes  []MigrationNote
 }
 
-// oldDoc is one old file, with the paths of the fields that were migrated.
+// oldDoc is one old file. It records the paths of migrated fields.
 type oldDoc struct {
 	name  string
 	doc   *strictyaml.Document
@@ -133,7 +132,7 @@ func (m *migrator) read() error {
 		if len(findings) == 1 && findings[0].Rule == "yaml/empty" {
 			findings = nil
 		}
-		// OpenPAI parses a number with a leading 0 as Python does, so such numbers are not mistakes here. Text fields keep the original text.
+		// OpenPAI parses a number with a leading 0 as Python does, so such a number is valid here. Text fields keep the original text.
 		findings = append(findings, withoutRule(doc.Decode(&root), strictyaml.RuleNumber)...)
 		if err := findings.Err(); err != nil {
 			return err
@@ -143,7 +142,7 @@ func (m *migrator) read() error {
 	return nil
 }
 
-// get returns a value in an old file, or nil if the file doesn't contain it.
+// get returns a value in an old file, or nil if the file doesn't contain the field.
 func (d *oldDoc) get(steps ...any) any {
 	var v any = d.root
 	for _, s := range steps {
@@ -164,13 +163,13 @@ func (d *oldDoc) get(steps ...any) any {
 	return v
 }
 
-// take returns a value in an old file. It marks the value and all values below it as migrated.
+// take returns a value in an old file. It marks the value and all values inside it as migrated.
 func (d *oldDoc) take(steps ...any) any {
 	d.taken[fieldPath(steps).String()] = true
 	return d.get(steps...)
 }
 
-// text returns a scalar exactly as it was written, and marks it as migrated. It returns "" if the value isn't a scalar.
+// text returns the original text of a scalar, or "" if the value isn't a scalar. It marks the value as migrated.
 func (d *oldDoc) text(steps ...any) string {
 	switch d.take(steps...).(type) {
 	case nil, map[string]any, []any:
@@ -202,7 +201,6 @@ func (d *oldDoc) keys(steps ...any) []string {
 	return slices.Sorted(maps.Keys(v))
 }
 
-// note adds a note about a field, and marks the field as migrated.
 func (m *migrator) note(d *oldDoc, action, reason string, steps ...any) {
 	p := fieldPath(steps)
 	d.taken[p.String()] = true
@@ -227,7 +225,6 @@ func (m *migrator) note(d *oldDoc, action, reason string, steps ...any) {
 	m.notes = append(m.notes, MigrationNote{File: d.name, Line: line, Field: p.String(), Value: value, Action: action, Reason: reason})
 }
 
-// drop adds a note that a field was dropped. It does nothing if the field doesn't exist.
 func (m *migrator) drop(d *oldDoc, reason string, steps ...any) {
 	if d.get(steps...) != nil {
 		m.note(d, noteDropped, reason, steps...)
@@ -272,13 +269,13 @@ func (m *migrator) leftovers(d *oldDoc, v any, p fieldPath) {
 	}
 }
 
-// sshKey returns a text that is equal for equal SSH settings. It is used to find the most common settings.
+// sshKey returns a text that is equal for equal SSH settings.
 func sshKey(s layout.SSH) string {
 	return fmt.Sprintf("%q %q %q %q %d", s.Username, s.Password.Reveal(), s.KeyFile, s.SecretName, s.Port)
 }
 
 // hoistSSH moves the most common SSH settings of machines to the layout, so that machines contain only differing settings. It does nothing if a
-// machine has no user name or no login, because this machine would inherit the settings of the layout.
+// machine has no user name or no login, because such a machine would inherit wrong settings.
 func hoistSSH(l *layout.Layout, all []layout.SSH) {
 	count := map[string]int{}
 	best := -1

@@ -34,7 +34,6 @@ func (s *sectionMigration) alertManager() {
 	s.drop("only the old alert handler needed it", "use-pylon")
 }
 
-// emailKeys are the keys for mail settings in one release of OpenPAI.
 type emailKeys struct{ host, port, from, to, user, password string }
 
 func (k emailKeys) all() []string { return []string{k.host, k.port, k.from, k.to, k.user, k.password} }
@@ -49,8 +48,8 @@ func oldEmailKeys() []emailKeys {
 	}
 }
 
-// email migrates the mail settings together, because the chart rejects incomplete settings, and without a server, a sender and a receiver no
-// mail can be sent. It reports whether the settings are complete.
+// email migrates the mail settings together, because the chart rejects incomplete settings. Mail requires a server, a sender and a receiver. email
+// reports whether the settings are complete.
 func (s *sectionMigration) email(k emailKeys) bool {
 	const to = "receivers.email."
 	for _, needed := range []struct {
@@ -78,7 +77,7 @@ func (s *sectionMigration) email(k emailKeys) bool {
 	return true
 }
 
-// otherEmail drops mail settings that had no effect because other keys were used. Settings with the same value need no note.
+// otherEmail drops mail settings without an effect, which have the keys of another release. It adds notes only for settings with another value.
 func (s *sectionMigration) otherEmail(used, other *emailKeys) {
 	for i, key := range other.all() {
 		first := used.all()[i]
@@ -90,7 +89,7 @@ func (s *sectionMigration) otherEmail(used, other *emailKeys) {
 	}
 }
 
-// noticesByMail copies complete mail settings to the alert handler, because OpenPAI's alert handler used the same settings.
+// noticesByMail copies complete mail settings to the alert handler. In OpenPAI, the alert handler used the same settings.
 func (s *sectionMigration) noticesByMail(k emailKeys, h *sectionMigration) {
 	const to = "notifications."
 	host, port, found := strings.Cut(s.text(k.host), ":")
@@ -117,7 +116,7 @@ func (s *sectionMigration) noticesByMail(k emailKeys, h *sectionMigration) {
 	s.m.note(s.m.docs[ServicesFile], noteChanged, "also alert-handler.notifications now, for notices to people and administrators; they are sent with "+tls, s.path(k.host)...)
 }
 
-// oldAction describes how an action of OpenPAI's receivers is migrated: the step of a policy, or the reason why there is no such step.
+// oldAction describes the migration of an action in OpenPAI's receivers. It holds the step of a policy, or the reason why no such step exists.
 type oldAction struct{ step, reason string }
 
 func oldActions() map[string]oldAction {
@@ -131,8 +130,8 @@ func oldActions() map[string]oldAction {
 	}
 }
 
-// policies converts routes whose receivers stop jobs or cordon machines to policies of the alert handler. The new policies only do dry runs at
-// first.
+// policies converts routes whose receivers stop jobs or cordon machines to policies of the alert handler. At first, the new policies only do dry
+// runs.
 func (s *sectionMigration) policies(h *sectionMigration) {
 	d := s.m.docs[ServicesFile]
 	receivers := map[string]int{}
@@ -213,7 +212,7 @@ func (s *sectionMigration) stepsOf(actions []any) (steps []string) {
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// uniqueName converts the name of a receiver to a valid name of a policy that isn't in names.
+// uniqueName converts the name of a receiver to a valid policy name that isn't in names.
 func uniqueName(text string, names map[string]bool) string {
 	const most = 36
 	base := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(text), "-"), "-")

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// alertsOfTheOriginal contains the forms of settings in the original's documentation.
+// alertsOfTheOriginal contains the forms of settings in OpenPAI's documentation.
 const alertsOfTheOriginal = `
 alert-manager:
   port: 9093
@@ -103,7 +103,7 @@ func TestAlertActionsOfTheOriginalBecomePolicies(t *testing.T) {
 	}
 }
 
-// migratedAlerts migrates a section alert-manager of the original, and other sections. It returns the new section alert-handler and the notes.
+// migratedAlerts migrates a section alert-manager of OpenPAI and other sections. It returns the new section alert-handler and the notes.
 func migratedAlerts(t *testing.T, services string) (section map[string]any, notes string) {
 	t.Helper()
 	m, err := Migrate(folder(t, map[string]string{LayoutFile: oneMachine, ServicesFile: services}), "new", nil)
@@ -119,8 +119,8 @@ func migratedAlerts(t *testing.T, services string) (section map[string]any, note
 // routes is the beginning of a section alert-manager with the receivers stop and mail.
 const routes = "alert-manager:\n  customized-receivers: [{name: stop, actions: [stop-jobs]}, {name: mail, actions: [email-admin]}]\n  customized-routes:\n    routes:\n"
 
-// OpenPAI's Alertmanager used the first of several matching routes. All matching policies act, so the notes list the routes whose alerts a
-// policy newly receives.
+// OpenPAI's Alertmanager used only the first matching route, but all matching policies act. The notes therefore list routes whose alerts a policy
+// newly receives.
 func TestRoutesThatComeFirstAreNamed(t *testing.T) {
 	const before = "In OpenPAI, alerts that alert-manager.customized-routes.routes[0] selects never came here"
 	for name, c := range map[string]struct {
@@ -151,7 +151,7 @@ func TestRoutesThatComeFirstAreNamed(t *testing.T) {
 	assert.Contains(t, notes, "alerts that alert-manager.customized-routes.routes[0].routes selects never came here")
 }
 
-// A policy selects exactly the alerts of its route. A route that a policy can't replace is dropped, and the other routes are migrated.
+// A policy selects exactly the alerts of its route. A route that no policy can replace is dropped, and the other routes are migrated.
 func TestConditionsOfRoutes(t *testing.T) {
 	for name, c := range map[string]struct {
 		route  string
@@ -186,7 +186,7 @@ func TestConditionsOfRoutes(t *testing.T) {
 	}
 }
 
-// Mails can have only one server. If the old file contains two different settings, the notes say which one isn't used.
+// Mail can have only one server. If the old file contains two different settings, the notes list the unused setting.
 func TestTwoSettingsOfMails(t *testing.T) {
 	section, notes := migratedAlerts(t, `alert-manager:
   alert-handler: {email-configs: {admin-receiver: ops@example.org, smtp-host: new.example.org, smtp-port: 25, smtp-from: pai@example.org}}

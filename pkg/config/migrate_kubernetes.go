@@ -98,7 +98,6 @@ func (m *migrator) kubespray() {
 	}
 }
 
-// kubesprayReasons maps settings of config.yaml to the reasons why they were dropped.
 func kubesprayReasons() map[string]string {
 	bundle := "programs and images come from the bundle"
 	docker := "containerd replaces Docker; set it under extra.containerd"
@@ -116,7 +115,7 @@ func kubesprayReasons() map[string]string {
 	}
 }
 
-// extraVars migrates the variables of kubespray that correspond to a field of paictl's configuration.
+// extraVars migrates the variables of kubespray that have a corresponding field in paictl's configuration.
 func (m *migrator) extraVars(d *oldDoc) {
 	k := &m.c.Kubernetes.Kubernetes
 	section := "openpai_kubespray_extra_var"
@@ -134,7 +133,6 @@ func (m *migrator) extraVars(d *oldDoc) {
 	}
 }
 
-// kubeletFlags converts flags of the kubelet to fields of its configuration.
 func (m *migrator) kubeletFlags(d *oldDoc) {
 	numbers := map[string]string{
 		"max-pods": "maxPods", "image-gc-high-threshold": "imageGCHighThresholdPercent",
@@ -157,7 +155,7 @@ func (m *migrator) kubeletFlags(d *oldDoc) {
 	}
 }
 
-// dockerCache moves the settings of the image cache to the section of the service docker-cache, as the original's generator did.
+// dockerCache moves the settings of the image cache to the section of the service docker-cache, as OpenPAI's generator did.
 func (m *migrator) dockerCache(d *oldDoc) {
 	names := map[string]string{
 		"enable_docker_cache": "enabled", "docker_cache_storage_backend": "storage_backend",

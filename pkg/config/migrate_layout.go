@@ -62,7 +62,7 @@ func (m *migrator) skus(d *oldDoc, l *layout.Layout) {
 	}
 }
 
-// placeholder recognizes hardware values that the original wrote without checking the machine. It drops them, and adds a note.
+// placeholder drops hardware values that OpenPAI wrote without checking the machine, and adds a note.
 func (m *migrator) placeholder(d *oldDoc, at func(...any) []any, s *layout.SKU) {
 	invented := s.CPU.VCore == 1 && (s.Mem == "1Gi" || s.Mem == "") && (s.GPU == nil || s.GPU.Type == "generic")
 	if invented {
@@ -75,7 +75,7 @@ func (m *migrator) placeholder(d *oldDoc, at func(...any) []any, s *layout.SKU) 
 
 var digits = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?$`)
 
-// oldMemory converts a number without a unit to GiB, as the documentation of the original defines it.
+// oldMemory converts a number without a unit to GiB, as defined in OpenPAI's documentation.
 func oldMemory(s string) string {
 	s = strings.TrimSuffix(strings.ReplaceAll(s, " ", ""), "B")
 	if digits.MatchString(s) {
@@ -130,7 +130,7 @@ func (m *migrator) machine(d *oldDoc, i int) (layout.Machine, layout.SSH) {
 	return out, way
 }
 
-// containerData sets the folder for the data of containers, so that it is on the disk that was chosen for Docker.
+// containerData sets the folder for the data of containers to the disk of Docker's data.
 func (m *migrator) containerData(d *oldDoc, dockerRoot string, steps ...any) {
 	root := path.Join(path.Dir(path.Clean(dockerRoot)), "containerd")
 	e := &m.c.Kubernetes.Kubernetes.Extra
@@ -146,7 +146,7 @@ func (m *migrator) containerData(d *oldDoc, dockerRoot string, steps ...any) {
 }
 
 // machineRoles converts k8s-role and labels, whose values are quoted strings, to roles and labels. If a role adds a label that the machine did
-// not have, the label of the machine is set to "false".
+// not have, machineRoles sets the machine's label to "false".
 func (m *migrator) machineRoles(d *oldDoc, i int, out *layout.Machine) {
 	at := func(key string) []any { return []any{"machine-list", i, key} }
 	role := d.text(at("k8s-role")...)

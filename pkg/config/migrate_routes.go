@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// oldRoute is a route in the configuration of OpenPAI's Alertmanager. exact and re contain the labels that it selects with match and match_re.
+// oldRoute is a route in the configuration of OpenPAI's Alertmanager. exact contains the labels of match, and re contains those of match_re.
 type oldRoute struct {
 	at        []any
 	exact, re map[string]string
 	// continues reports whether the alerts of this route also go to later routes.
 	continues bool
-	// nested reports whether the route has child routes, to which its alerts go first.
+	// nested reports whether the route has child routes. Alerts go to the child routes first.
 	nested bool
-	// problem is the reason why the conditions of the route can't be read. It is "" if they can be read.
+	// problem is the reason why the conditions of the route can't be parsed, or "".
 	problem string
 }
 
@@ -48,14 +48,13 @@ func (m *migrator) route(at []any) oldRoute {
 	return r
 }
 
-// take marks the receiver and the conditions of the route as migrated.
 func (r *oldRoute) take(d *oldDoc) {
 	for _, key := range []string{"receiver", "match", "match_re"} {
 		d.take(append(slices.Clone(r.at), key)...)
 	}
 }
 
-// whole compiles a regular expression that must match a whole value. Alertmanager and the alert handler use expressions in this way.
+// whole compiles a regular expression that must match a whole value, as in Alertmanager and the alert handler.
 func whole(text string) (*regexp.Regexp, error) {
 	if _, err := regexp.Compile(text); err != nil {
 		return nil, err
@@ -69,8 +68,8 @@ func matches(text, value string) bool {
 	return err == nil && re.MatchString(value)
 }
 
-// alerts returns the conditions of a policy as regular expressions for labels. If no policy can select the alerts of the route, it returns the
-// reason. A policy never selects more alerts than the route.
+// alerts returns the conditions of a policy as regular expressions for labels. A policy never selects more alerts than the route. If no policy can
+// select the alerts of the route, alerts returns the reason.
 func (r *oldRoute) alerts() (out map[string]any, problem string) {
 	if r.problem != "" {
 		return nil, r.problem
@@ -94,7 +93,7 @@ func (r *oldRoute) alerts() (out map[string]any, problem string) {
 	return out, ""
 }
 
-// overlaps reports whether an alert exists that may match both routes.
+// overlaps reports whether an alert may match both routes.
 func (r *oldRoute) overlaps(other *oldRoute) bool {
 	for label, value := range r.exact {
 		if theirs, known := other.exact[label]; known && theirs != value {
@@ -112,8 +111,8 @@ func (r *oldRoute) overlaps(other *oldRoute) bool {
 	return true
 }
 
-// first describes the alerts that went to earlier routes instead of this one. This changes with the migration, because OpenPAI's Alertmanager
-// used only the first matching route, but the alert handler applies every matching policy.
+// first describes the alerts that went to earlier routes instead of this route. The migration changes this, because OpenPAI's Alertmanager used
+// only the first matching route. The alert handler applies every matching policy.
 func (r *oldRoute) first(earlier []oldRoute) string {
 	var took []string
 	for i := range earlier {
@@ -130,7 +129,6 @@ func (r *oldRoute) first(earlier []oldRoute) string {
 	return ". In OpenPAI, alerts that " + strings.Join(took, " or ") + " selects never came here, and the policy would act on them: narrow its alerts, or exempt their jobs, before you set dryRun: false"
 }
 
-// policyNames returns the names of the policies in a section.
 func (m *migrator) policyNames(section string) map[string]bool {
 	out := map[string]bool{}
 	present, _ := m.sections()[section].(map[string]any)

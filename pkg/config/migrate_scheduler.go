@@ -31,7 +31,7 @@ func (m *migrator) scheduler() {
 	if section["config"] == nil {
 		return
 	}
-	// The original ignored a text of one character, as it did an empty text.
+	// OpenPAI ignored a text of at most one character.
 	if !isText || len(strings.TrimSpace(text)) <= 1 {
 		m.drop(d, "it has no content: the hardware is that of the layout", oldScheduler, "config")
 		return
@@ -65,8 +65,7 @@ func (m *migrator) scheduler() {
 	m.note(d, noteChanged, reason, oldScheduler, "config")
 }
 
-// divides reports whether the old file already contains a section scheduler that determines how the hardware is divided. In this case, OpenPAI's
-// section has no effect.
+// divides reports whether the old file already contains a section scheduler that assigns the hardware. OpenPAI's section then has no effect.
 func (m *migrator) divides(d *oldDoc) bool {
 	for _, key := range []string{"config", "physicalCluster", "virtualClusters"} {
 		switch v := d.get(newScheduler, key).(type) {
@@ -83,7 +82,7 @@ func (m *migrator) divides(d *oldDoc) bool {
 	return false
 }
 
-// keys maps the allowed keys of a map to the allowed keys of their values. The key "*" matches any key. nil means that the whole value is kept.
+// keys maps the allowed keys of a map to the allowed keys of their values. The key "*" matches any key. nil keeps the whole value.
 type keys map[string]keys
 
 // hivedKeys returns the keys of HiveD's file that have an effect.
@@ -100,7 +99,6 @@ func hivedKeys() keys {
 	}
 }
 
-// hivedFile collects the paths of the values that are dropped.
 type hivedFile struct{ dropped []string }
 
 // keep returns the parts of a value that have an effect. It also filters the items of lists.

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// migratedServices maps services to the functions that migrate their sections. Sections of other services are kept unchanged.
+// migratedServices maps services to the functions that migrate their sections. Sections of other services stay unchanged.
 func migratedServices() map[string]func(*sectionMigration) {
 	return map[string]func(*sectionMigration){
 		"prometheus": (*sectionMigration).prometheus, "alert-manager": (*sectionMigration).alertManager,
@@ -18,14 +18,14 @@ func migratedServices() map[string]func(*sectionMigration) {
 	}
 }
 
-// sectionMigration converts the original's section of one service to the section that paictl's chart reads.
+// sectionMigration converts OpenPAI's section of a service to the section that paictl's chart reads.
 type sectionMigration struct {
 	m    *migrator
 	name string
 	out  map[string]any
 }
 
-// successor migrates the section of a service key by key. It drops the keys that are not migrated.
+// successor migrates the section of a service key by key. It drops other keys.
 func (m *migrator) successor(name string, migrate func(*sectionMigration)) {
 	d := m.docs[ServicesFile]
 	if _, ok := d.get(name).(map[string]any); !ok {
@@ -44,7 +44,6 @@ func (m *migrator) successor(name string, migrate func(*sectionMigration)) {
 	}
 }
 
-// sections returns the sections of the new services-configuration.yaml.
 func (m *migrator) sections() map[string]any {
 	if m.c.Services.Sections == nil {
 		m.c.Services.Sections = map[string]any{}
@@ -52,7 +51,7 @@ func (m *migrator) sections() map[string]any {
 	return m.c.Services.Sections
 }
 
-// taken reports whether a key, or a value below it, was migrated. If only a value below it was migrated, the other values below it are reported
+// taken reports whether a key or a value inside it was migrated. If only a value inside it was migrated, taken reports the other values inside it
 // one by one.
 func (s *sectionMigration) taken(key string) bool {
 	p := fieldPath{s.name, key}.String()
@@ -98,14 +97,13 @@ func (s *sectionMigration) set(to string, v any) {
 	at[steps[len(steps)-1]] = v
 }
 
-// drop adds notes that old settings were dropped. reason is the reason in these notes.
 func (s *sectionMigration) drop(reason string, keys ...string) {
 	for _, key := range keys {
 		s.m.drop(s.m.docs[ServicesFile], reason, s.path(key)...)
 	}
 }
 
-// port migrates the setting of a port. The original listened on this port of the machines, but paictl uses it only inside the cluster.
+// port migrates the setting of a port. OpenPAI listened on this port of the machines. paictl uses the port only inside the cluster.
 func (s *sectionMigration) port(old ...string) {
 	for _, key := range old {
 		s.move(key, "service.port", readPort)
@@ -176,7 +174,7 @@ func readDuration(text string) (any, bool) { return text, oldDuration.MatchStrin
 
 var mailServer = regexp.MustCompile(`^[A-Za-z0-9.-]+(:[0-9]+)?$`)
 
-// readMailServer accepts host or host:port. ok is false for other texts.
+// readMailServer accepts host or host:port. The second result is false for any other text.
 func readMailServer(text string) (any, bool) {
 	_, port, found := strings.Cut(text, ":")
 	_, ok := readPort(port)

@@ -6,8 +6,8 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// services migrates the file services-configuration.yaml. Sections of services with a chart are migrated key by key. Sections of services that
-// are not part of this release are kept unchanged.
+// services migrates the file services-configuration.yaml. It migrates the sections of services with a chart key by key. It doesn't change the
+// sections of services that aren't in this release.
 func (m *migrator) services() {
 	d, s := m.docs[ServicesFile], &m.c.Services.Cluster
 	s.Common.ClusterID = cmp.Or(d.text("cluster", "common", "cluster-id"), d.text("cluster", "cluster-id"), d.text("cluster", "clusterid"))
@@ -68,7 +68,6 @@ func (m *migrator) registry(d *oldDoc) {
 
 const marketplace = "templates of jobs take its place, and need no setting: \"paictl job template list\""
 
-// commonReasons maps settings of cluster.common to the reasons why they were dropped.
 func commonReasons() map[string]string {
 	return map[string]string{
 		"cluster-type":           "k8s is the only kind",
@@ -84,7 +83,6 @@ func commonReasons() map[string]string {
 	}
 }
 
-// goneServices maps services to the reasons why their sections were dropped.
 func goneServices() map[string]string {
 	yarn := "YARN is no longer part of the platform"
 	return map[string]string{

@@ -39,7 +39,7 @@ func TestOldConfigurationsMigrateAsTheGoldenFilesSay(t *testing.T) {
 	}
 }
 
-// Every scalar of an old file must be either in the new files or in the notes, so that nothing is lost silently.
+// Every scalar of an old file must be either in the new files or in the notes.
 func TestMigrationLosesNothingInSilence(t *testing.T) {
 	for _, name := range []string{"g1", "g2"} {
 		m := &migrator{dir: filepath.Join("testdata", "migrate", name), docs: map[string]*oldDoc{}}

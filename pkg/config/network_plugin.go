@@ -38,7 +38,7 @@ func (k *checker) checkNetworkPlugin() {
 		k.kube.fail(p, rule, fmt.Sprintf("there is no network plugin %q", plugin), "write flannel; none and install another yourself; or the path of a manifest that ends in .yaml")
 		return
 	}
-	// The configuration that the cluster stores isn't in a folder. Then the manifest can't be checked, and services don't need it.
+	// The configuration that the cluster stores has no folder. Skip the check then, because services don't need the manifest.
 	if info, err := os.Stat(k.c.Dir); k.c.Dir == "" || err != nil || !info.IsDir() {
 		return
 	}
@@ -50,7 +50,7 @@ func (k *checker) checkNetworkPlugin() {
 	k.kube.failIf(badManifest(text), p, rule, "give the plugin's own manifest, as for: kubectl apply -f "+manifest)
 }
 
-// badManifest checks that a file contains YAML documents with Kubernetes objects. It returns the mistake, or "".
+// badManifest returns a message if a file contains anything other than Kubernetes objects in YAML documents, or "".
 func badManifest(text []byte) string {
 	objects := 0
 	for dec := yaml.NewDecoder(bytes.NewReader(text)); ; {

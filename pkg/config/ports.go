@@ -28,8 +28,8 @@ func defaultPorts() map[string]int {
 	}
 }
 
-// HostPorts returns the ports on which the machines listen before any service runs. Ports that can't be changed come first, followed by the
-// ports that the section extra can change.
+// HostPorts returns the ports on which the machines listen before any service runs. Fixed ports come first. The ports that the section extra can
+// change follow.
 func (c *Cluster) HostPorts() []HostPort {
 	out := []HostPort{{Port: 22, User: "SSH"}, {Port: 53, User: "DNS"}}
 	ssh := []int{c.Layout.SSH.Port}
@@ -73,7 +73,7 @@ func movable(program, field string, settings map[string]any, read func(any) (int
 	return nil
 }
 
-// HostPortUser returns the part of the cluster that listens on a port of the machines. The second result is false if no part does.
+// HostPortUser returns the part of the cluster that listens on a port of the machines. The second result is false if no part uses the port.
 func (c *Cluster) HostPortUser(port int) (string, bool) {
 	for _, p := range c.HostPorts() {
 		if p.Port == port {

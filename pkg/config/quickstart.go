@@ -21,8 +21,8 @@ type Findings = strictyaml.Findings
 // Finding is one of the Findings.
 type Finding = strictyaml.Finding
 
-// QuickStart is the content of quick-start.yaml: the few settings that paictl can't detect. The fields of the first group are also in the
-// original's file.
+// QuickStart is the content of quick-start.yaml: the few settings that paictl can't detect. OpenPAI's file also contains the fields of the first
+// group.
 type QuickStart struct {
 	Machines              []QuickMachine `yaml:"machines" json:"machines"`
 	SSHUsername           string         `yaml:"ssh-username" json:"ssh-username,omitempty"`
@@ -70,7 +70,7 @@ type QuickMachine struct {
 	plain bool // written as only an address
 }
 
-// DecodeNode decodes an entry that is either an address or a map.
+// DecodeNode decodes an address or a map.
 func (m *QuickMachine) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path strictyaml.Path) {
 	switch n.Kind {
 	case yaml.ScalarNode:
@@ -86,7 +86,6 @@ func (m *QuickMachine) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path stri
 	}
 }
 
-// quickMachineFields is QuickMachine without the method DecodeNode.
 type quickMachineFields QuickMachine
 
 // KeyHints maps keys that users write by mistake to hints with the correct keys.
@@ -117,7 +116,7 @@ func (QuickStart) KeyHints() map[string]string {
 	}
 }
 
-// TextList is a list of strings. In YAML, a list with one string may be written as the string.
+// TextList is a list of strings. A YAML string is decoded as a list with one entry.
 type TextList []string
 
 // DecodeNode decodes a string or a list of strings.
@@ -143,7 +142,7 @@ const (
 	GPUSimulate = "simulate" // simulate GPUs, to try the platform without a GPU
 )
 
-// LoadQuickStart reads and checks a quick-start file. The findings may contain only warnings; see Findings.Err.
+// LoadQuickStart reads and checks a quick-start file. Findings may be warnings only; see Findings.Err.
 func LoadQuickStart(path string) (*QuickStart, Findings, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -157,8 +156,8 @@ func LoadQuickStart(path string) (*QuickStart, Findings, error) {
 	return q, findings, nil
 }
 
-// ParseQuickStart decodes and checks the text of a quick-start file. Findings contain the path file, and relative paths in the text start in its
-// folder.
+// ParseQuickStart decodes and checks the text of a quick-start file. The argument file is the path for findings. Relative paths in the text begin
+// in the folder of this file.
 func ParseQuickStart(file string, data []byte) (*QuickStart, Findings) {
 	q := &QuickStart{dir: filepath.Dir(file)}
 	doc, findings := strictyaml.Decode(file, data, q)
@@ -171,8 +170,8 @@ func ParseQuickStart(file string, data []byte) (*QuickStart, Findings) {
 	return q, findings
 }
 
-// sshOf returns the SSH settings of a machine that differ from the common settings. It returns nil if all settings are equal. The function path
-// converts a path in the quick-start file to a path in the generated layout.
+// sshOf returns the SSH settings of a machine that differ from the common settings, or nil if all settings are equal. The function path converts a
+// path in the quick-start file to a path in the generated layout.
 func (m QuickMachine) sshOf(path func(string) string) *layout.SSH {
 	s := layout.SSH{
 		Username: m.SSHUsername, Password: m.SSHPassword, KeyFile: path(m.SSHKeyFile), SecretName: m.SSHSecretName,

@@ -12,8 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// check applies the rules for the quick-start file. Validate applies rules for the generated files, such as those about overlapping networks or
-// too few pod addresses.
+// check applies the rules for the quick-start file. Validate applies the rules for the generated files, for example about overlapping networks.
 func (q *QuickStart) check() Findings {
 	r := &reporter{file: q.doc.File, doc: q.doc}
 	if len(q.Machines) == 0 {
@@ -145,7 +144,7 @@ func (q *QuickStart) checkMasters(r *reporter) {
 	}
 }
 
-// machine returns the index of the machine with the given address or host name, or -1 if there is no such machine.
+// machine returns the index of the machine with the given address or host name, or -1 if no machine matches.
 func (q *QuickStart) machine(name string) int {
 	return slices.IndexFunc(q.Machines, func(m QuickMachine) bool { return name != "" && (m.HostIP == name || m.Hostname == name) })
 }
@@ -203,7 +202,6 @@ func (q *QuickStart) checkServices(r *reporter) {
 	}
 }
 
-// reservedSections returns the keys of services-configuration.yaml that are not services.
 func reservedSections() []string { return []string{"apiVersion", "kind", "cluster"} }
 
 var simulatedGPU = regexp.MustCompile(`^([1-9][0-9]{0,2})x([A-Za-z0-9][A-Za-z0-9.-]{0,62})$`)
@@ -231,7 +229,6 @@ func (q *QuickStart) checkGPU(r *reporter) {
 	}
 }
 
-// simulated returns the GPU that workers simulate.
 func (q *QuickStart) simulated() *layout.GPU {
 	text := q.SimulatedGPU
 	if text == "" {

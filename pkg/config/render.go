@@ -26,7 +26,6 @@ func (c *Cluster) Render() (map[string][]byte, error) {
 	return out, nil
 }
 
-// contents returns the contents of the four files, as Go values or YAML nodes.
 func (c *Cluster) contents() (map[string]any, error) {
 	out := map[string]any{LayoutFile: c.Layout, KubernetesFile: c.Kubernetes, RolesFile: c.Roles, ServicesFile: c.Services}
 	if c.IsManaged() {
@@ -40,7 +39,7 @@ func (c *Cluster) contents() (map[string]any, error) {
 	return out, nil
 }
 
-// comments returns the comments of a generated file: the comment at its beginning, the meaning of each field, and marks for fields that the user
+// comments returns the comments of a generated file: the comment at its beginning, the description of each field, and marks for fields that the user
 // must fill in.
 func (c *Cluster) comments(name string) strictyaml.Comments {
 	out := strictyaml.Comments{"": fileHead(name)}
@@ -50,7 +49,7 @@ func (c *Cluster) comments(name string) strictyaml.Comments {
 		out[""] = existingHead(name)
 	}
 	for field, text := range docs {
-		// apiVersion and kind need no explanation. Entries of lists can't have comments.
+		// Skip apiVersion and kind, which need no explanation. Entries of lists can't have comments.
 		if field != "apiVersion" && field != "kind" && !strings.ContainsAny(field, "*[") {
 			out[field] = wrap(text, 96)
 		}
@@ -83,7 +82,6 @@ func fileHead(name string) string {
 	}
 }
 
-// wrap breaks a text into lines of at most width characters.
 func wrap(text string, width int) string {
 	var b strings.Builder
 	column := 0
@@ -103,8 +101,8 @@ func wrap(text string, width int) string {
 	return b.String()
 }
 
-// Masked returns a copy of the configuration in which each secret is replaced with secret.Mask. All values below the paths in secrets, which are
-// paths in services-configuration.yaml, are secret. Fields whose names look secret are masked too.
+// Masked returns a copy of the configuration with secret.Mask in place of each secret. The argument secrets contains paths in
+// services-configuration.yaml. All values below these paths are secret. Masked also masks fields whose names look secret.
 func (c *Cluster) Masked(secrets ...strictyaml.Path) *Cluster {
 	m := *c
 	mask(&m.Layout.SSH.Password)
@@ -132,7 +130,7 @@ func mask(s *secret.String) {
 	}
 }
 
-// maskSections masks values that look secret in sections without a known schema. Masking too many values is better than showing a secret.
+// maskSections masks values that look secret in sections without a known schema. It masks too many values rather than too few.
 func maskSections(in map[string]any) map[string]any {
 	if in == nil {
 		return nil
@@ -163,7 +161,7 @@ func maskAny(key string, v any) any {
 	return v
 }
 
-// maskPath masks the value at a path and all values below it.
+// maskPath masks the value at a path and all values inside it.
 func maskPath(v any, p fieldPath) any {
 	if len(p) == 0 {
 		return maskAll(v)
@@ -215,7 +213,7 @@ func looksSecret(key string) bool {
 	return false
 }
 
-// HoldsSecret reports whether a file of the configuration contains secrets, so that only its owner may read it.
+// HoldsSecret reports whether a file of the configuration contains secrets. Only its owner may read such a file.
 func (c *Cluster) HoldsSecret(name string) bool {
 	switch name {
 	case LayoutFile:

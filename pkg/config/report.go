@@ -10,14 +10,13 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// reporter collects findings about one file. It adds the positions in the file to the findings.
+// reporter collects findings about one file with their positions in the file.
 type reporter struct {
 	file     string
 	doc      *strictyaml.Document // nil if the file is not written yet
 	findings Findings
 }
 
-// fieldPath is the path of a field in a file.
 type fieldPath = strictyaml.Path
 
 func (r *reporter) fail(p fieldPath, rule, message, remedy string) {
@@ -28,8 +27,8 @@ func (r *reporter) warn(p fieldPath, rule, message, remedy string) {
 	r.add(strictyaml.Warning, p, rule, message, remedy)
 }
 
-// warnMissing adds a warning with the given message and remedy if the file at path doesn't exist. It adds another warning if the user may not
-// access a folder in the path.
+// warnMissing adds a warning with the given message and remedy if the file at path doesn't exist. It adds another warning if the user has no
+// permission to access a folder in the path.
 func (r *reporter) warnMissing(p fieldPath, rule, path, message, remedy string) {
 	_, err := os.Stat(path)
 	switch {

@@ -17,12 +17,11 @@ import (
 // SchemaNames returns the names of the files that have a JSON schema: the quick-start file and the four files.
 func SchemaNames() []string { return append([]string{QuickStartSchema}, Files()...) }
 
-// SchemaFile returns the name under which the schema of a file is published.
+// SchemaFile returns the file name of a published schema.
 func SchemaFile(name string) string { return strings.TrimSuffix(name, ".yaml") + ".schema.json" }
 
-// Schema returns the JSON schema (draft 2020-12) of the file name, which must be one of SchemaNames. Editors use the schema. sections maps
-// services to the schemas of their sections; a section without a schema may have any content. Validate checks the rules that a schema can't
-// express.
+// Schema returns the JSON schema (draft 2020-12) of the file name, which must be one of SchemaNames. Editors use the schema. sections maps services
+// to the schemas of their sections. A section without a schema may have any content. Validate checks rules that a schema can't express.
 func Schema(name string, sections map[string][]byte) ([]byte, error) {
 	types := map[string]any{
 		LayoutFile: layout.Layout{}, KubernetesFile: Kubernetes{}, RolesFile: Roles{}, ServicesFile: Services{}, QuickStartSchema: QuickStart{},
@@ -48,7 +47,7 @@ func Schema(name string, sections map[string][]byte) ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-// addSections adds the schemas of services' sections to the schema of a file that contains such sections.
+// addSections adds the schemas of services' sections to the schema of a file with such sections.
 func addSections(s *jsonschema.Schema, name string, sections map[string][]byte) error {
 	switch name {
 	case ServicesFile:
@@ -92,7 +91,7 @@ func schemaOf(t reflect.Type) *jsonschema.Schema {
 	return nil
 }
 
-// describe adds the descriptions of fields to a schema. docs has the form of the result of fieldDocs.
+// describe adds the descriptions of fields to a schema. docs has the format of fieldDocs.
 func describe(s *jsonschema.Schema, p string, docs map[string]string) {
 	walkSchema(s, p, func(s *jsonschema.Schema, p string) {
 		if text := docs[p]; text != "" {

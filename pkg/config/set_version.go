@@ -14,8 +14,8 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// VersionEdit changes the version of Kubernetes or of NVIDIA's driver in the kubernetes-configuration.yaml of a folder. The result has passed
-// all rules, but is not written yet. The other text stays unchanged.
+// VersionEdit changes the version of Kubernetes or of NVIDIA's driver in the kubernetes-configuration.yaml of a folder. The result satisfies all
+// rules, but isn't written yet. The other text stays unchanged.
 type VersionEdit struct {
 	// Cluster is the whole configuration after the change.
 	Cluster *Cluster
@@ -33,8 +33,8 @@ func SetDriverVersion(dir, version string) (*VersionEdit, error) {
 		fmt.Sprintf("write version: %q under kubernetes.gpu-driver by hand, then run the same command without --to", version))
 }
 
-// SetKubernetesVersion prepares a change of the Kubernetes release in the configuration of a folder. It also changes the folder of the bundle,
-// unless bundle is "" or the configuration already contains this folder.
+// SetKubernetesVersion prepares a change of the Kubernetes release in the configuration of a folder. Unless bundle is "", it also changes the
+// folder of the bundle.
 func SetKubernetesVersion(dir, version, bundle string) (*VersionEdit, error) {
 	with := func(text []byte, version string) ([]byte, error) {
 		text, err := withKubernetesValue(text, "version", version)
@@ -43,8 +43,7 @@ func SetKubernetesVersion(dir, version, bundle string) (*VersionEdit, error) {
 		}
 		return withKubernetesValue(text, "bundle", strconv.Quote(bundle))
 	}
-	// Two bundles of one release may contain different programs. With the old bundle in the configuration, the next run would revert the
-	// programs.
+	// Two bundles of one release may contain different programs. With the old bundle in the configuration, the next run would revert the programs.
 	named := func(c *Cluster) bool {
 		return c.Kubernetes.Kubernetes.Version == version && (bundle == "" || c.Kubernetes.Kubernetes.Bundle == bundle)
 	}
@@ -52,9 +51,9 @@ func SetKubernetesVersion(dir, version, bundle string) (*VersionEdit, error) {
 		fmt.Sprintf("write version: %s under kubernetes by hand, and bundle if it is set, then run the same command again", version))
 }
 
-// ServicesEdit changes values in the services-configuration.yaml of a folder. The result has passed all rules, but is not written yet.
+// ServicesEdit changes values in the services-configuration.yaml of a folder. The result satisfies all rules, but isn't written yet.
 type ServicesEdit struct {
-	// Changed are the fields that get a new value. Left are the fields that can't be edited in place, because of an anchor, a tag or a merge.
+	// Changed lists the fields that get a new value. Left lists fields that can't be edited in place, because of an anchor, a tag or a merge.
 	Changed, Left []strictyaml.Path
 
 	fileEdit
@@ -108,8 +107,9 @@ func SetServicesText(dir string, fields []strictyaml.Path, text string) (*Servic
 	return e, nil
 }
 
-// setVersion prepares a change of a version. get returns the present version. named reports whether a configuration already contains the new
-// version and related values. with returns the changed text. remedy is used if the text can't be edited without changing its style.
+// setVersion prepares a change of a version. The function get returns the current version. The function named reports whether a configuration
+// already contains the new version and related values. The function with returns the changed text. The error contains the remedy if the text can't
+// be edited without changing its style.
 func setVersion(dir, version string, get func(*Cluster) string, named func(*Cluster) bool, with func(text []byte, version string) ([]byte, error), remedy string) (*VersionEdit, error) {
 	data, c, err := loadForEdit(dir)
 	if err != nil {
@@ -137,7 +137,6 @@ func setVersion(dir, version string, get func(*Cluster) string, named func(*Clus
 	return e, nil
 }
 
-// withKubernetesValue returns the text with a new value for a field of the section kubernetes.
 func withKubernetesValue(text []byte, field, value string) ([]byte, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
@@ -187,7 +186,7 @@ func withDriverVersion(text []byte, version string) ([]byte, error) {
 		return nil, err
 	}
 	lines := bytes.SplitAfter(out, []byte("\n"))
-	// The first key is used for the indentation, because an anchor of the section may be in another column.
+	// Take the indentation from the first key, because an anchor of the section may be in another column.
 	line := bytes.Repeat([]byte(" "), driver.Content[0].Column-1)
 	line = append(line, "version: "+quoted...)
 	if bytes.HasSuffix(lines[policy.Line-1], []byte("\r\n")) {
@@ -200,7 +199,7 @@ func withDriverVersion(text []byte, version string) ([]byte, error) {
 	return bytes.Join(slices.Insert(lines, policy.Line, line), nil), nil
 }
 
-// spliced returns the text with a new text for a value that is on one line.
+// spliced returns the text with a new value for v, which must be on one line.
 func spliced(text []byte, v *yaml.Node, by func(old string) string) ([]byte, error) {
 	old := v.Value
 	if old == "" && v.Style == 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// Value is one value that is in effect, with its origin.
+// Value is one effective value with its origin.
 type Value struct {
 	File   string `json:"file"`
 	Field  string `json:"field"`
@@ -18,10 +18,11 @@ type Value struct {
 	Origin string `json:"origin"` // FILE:LINE, or default
 }
 
-// originDefault is the origin of values that no file sets.
+// originDefault is the origin of values that no file contains.
 const originDefault = "default"
 
-// Values returns all values that are in effect, in the order of the files. Secrets are masked; secrets are additional paths, as for Masked.
+// Values returns all effective values in the order of the files, with masked secrets. The argument secrets contains additional secret paths, as for
+// Masked.
 func (c *Cluster) Values(secrets ...strictyaml.Path) ([]Value, error) {
 	var out []Value
 	err := c.effective(secrets, func(name string, root *yaml.Node) error {
@@ -38,8 +39,8 @@ func (c *Cluster) Values(secrets ...strictyaml.Path) ([]Value, error) {
 	return out, err
 }
 
-// Annotated returns the files with all values that are in effect as one YAML stream. The origin of each value is in a comment. Secrets are
-// masked; secrets are additional paths, as for Masked.
+// Annotated returns the files with all effective values as one YAML stream. Comments contain the origin of each value. Secrets are masked. The
+// argument secrets contains additional secret paths, as for Masked.
 func (c *Cluster) Annotated(secrets ...strictyaml.Path) ([]byte, error) {
 	var out []byte
 	err := c.effective(secrets, func(name string, root *yaml.Node) error {

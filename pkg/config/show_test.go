@@ -67,7 +67,7 @@ func TestPathsThatAreSecretAreMaskedWithAllBelow(t *testing.T) {
 	assert.Equal(t, "hidden1", c.Services.Sections["grafana"].(map[string]any)["admin"], "the configuration itself keeps it")
 }
 
-// The published schemas of files with sections of services are tested in pkg/cmd/config, where the charts are known.
+// A test in pkg/cmd/config covers the published schemas of files with sections of services, because only that package imports the charts.
 func TestPublishedSchemasAreCurrent(t *testing.T) {
 	for _, name := range []string{LayoutFile, KubernetesFile, RolesFile} {
 		b, err := Schema(name, nil)
@@ -125,7 +125,7 @@ func undocumented(t *testing.T, p string, s map[string]any) {
 	}
 }
 
-// Users copy the examples, so each example must generate a configuration without findings that the generation doesn't explain.
+// Users copy the examples, so each example must generate a configuration. All findings must be explained by the generation itself.
 func TestExamplesGenerateOffline(t *testing.T) {
 	examples, err := filepath.Glob("../../examples/quick-start*.yaml")
 	require.NoError(t, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// The functions in this file check one value. They return the mistake, or "" if the value is valid. The message continues the text "FIELD: ".
+// Each function in this file checks one value. It returns a message that continues the text "FIELD: ", or "" if the value is valid.
 
 func badIPv4(s string) string {
 	a, err := netip.ParseAddr(s)
@@ -80,7 +80,7 @@ func badPort(p int) string {
 	return ""
 }
 
-// kubeletLabels are the labels that the kubelet sets. If they are changed, the kubelet restores them.
+// kubeletLabels lists the labels that the kubelet sets. The kubelet restores them after a change.
 var kubeletLabels = []string{"kubernetes.io/hostname", "kubernetes.io/arch", "kubernetes.io/os", "beta.kubernetes.io/arch", "beta.kubernetes.io/os"}
 
 func badLabel(key, value string) string {
@@ -96,7 +96,6 @@ func badLabel(key, value string) string {
 	return ""
 }
 
-// badTaint checks the form key[=value]:Effect.
 func badTaint(taint string) string {
 	rest, effect, ok := cutLast(taint, ":")
 	if !ok {
@@ -143,7 +142,6 @@ func badQuantity(s string) string {
 	return ""
 }
 
-// badJumpHosts checks a comma-separated list of jump hosts in the form [user@]host[:port].
 func badJumpHosts(s string) string {
 	for hop := range strings.SplitSeq(s, ",") {
 		hop = strings.TrimSpace(hop)
@@ -170,7 +168,7 @@ func contains(cidr, ip string) bool {
 	return err1 == nil && err2 == nil && p.Contains(a)
 }
 
-// nodeBlocks returns the number of machines that a pod range has room for. Each machine gets a /24, which is the default of kubeadm.
+// nodeBlocks returns the number of machines that fit into a pod range. Each machine gets a /24, which is kubeadm's default.
 func nodeBlocks(podCIDR string) int {
 	p, err := netip.ParsePrefix(podCIDR)
 	if err != nil || !p.Addr().Is4() || p.Bits() > 24 {

@@ -14,14 +14,15 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// typed checks the values of a file against a type in the API of another program. It is as strict as this program, but it reports all findings
-// at once, with their positions.
+// typed checks the values of a file against an API type of another program. It is as strict as that program, but it reports all findings at once,
+// with their positions.
 type typed struct {
 	enums map[string][]string // fields that accept only these words, by path
 	fail  func(p fieldPath, rule, message, remedy string)
 }
 
-// value checks whether v is a valid value for the type t. at is the path of v in the file, and field is its path in the type.
+// value checks whether v is a valid value for the type t. The argument at is the path of v in the file, and the argument field is the path in the
+// type.
 func (c *typed) value(v any, t reflect.Type, at fieldPath, field string) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -97,7 +98,7 @@ func jsonFields(t reflect.Type) map[string]reflect.Type {
 	return out
 }
 
-// leaf checks a value whose type parses it from text, such as a duration.
+// leaf checks a value whose type is parsed from text, such as a duration.
 func (c *typed) leaf(v any, t reflect.Type, at fieldPath) {
 	b, err := json.Marshal(v)
 	if err == nil {
@@ -181,7 +182,7 @@ func (c *typed) wrongType(at fieldPath, want string, v any) {
 	c.fail(at, "extra/type", fmt.Sprintf("expected %s, found %s", want, describeValue(v)), remedy)
 }
 
-// describeValue returns the kind of a value. It doesn't return the value itself, because it may be a secret.
+// describeValue returns the kind of a value. It doesn't return the value itself, because the value may be a secret.
 func describeValue(v any) string {
 	switch v.(type) {
 	case map[string]any:
@@ -199,7 +200,7 @@ func describeValue(v any) string {
 	return "a number"
 }
 
-// nameOfType returns the name of a type in the documentation of its program. The copies of kubeadm's types have other names in this package.
+// nameOfType returns the name of a type in the documentation of its program. In this package, the copies of kubeadm's types have other names.
 func nameOfType(t reflect.Type) string {
 	if part, ok := strings.CutPrefix(t.Name(), "kubeadm"); ok {
 		return "the type of kubeadm's configuration for " + part

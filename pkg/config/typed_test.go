@@ -98,8 +98,8 @@ func TestMistakesOfExtraInAQuickStartFileAreFoundThere(t *testing.T) {
 	require.ErrorContains(t, err, "quick-start.yaml:6:21: extra.kubelet.maxPod: ")
 }
 
-// TestTheTypesOfKubeadmAreThoseOfTheBundle runs kubeadm with a file that contains every field of the copied types. kubeadm reports an error for
-// fields that it doesn't know.
+// TestTheTypesOfKubeadmAreThoseOfTheBundle runs kubeadm with a file that contains every field of the copied types. kubeadm reports unknown fields
+// as errors.
 func TestTheTypesOfKubeadmAreThoseOfTheBundle(t *testing.T) {
 	_, kubeadm := bundletest.Need(t, bundle.KindBinary, "kubeadm")
 	full := fullValue(reflect.TypeFor[kubeadmCluster]()).(map[string]any)
@@ -111,7 +111,7 @@ func TestTheTypesOfKubeadmAreThoseOfTheBundle(t *testing.T) {
 	require.Contains(t, strictErrors(t, kubeadm, full), `unknown field "apiServers"`, "the test itself: kubeadm says what it doesn't know")
 	delete(full, "apiServers")
 
-	// Conversely, the types must contain all fields that kubeadm writes itself.
+	// Conversely, the types must contain all fields in kubeadm's own output.
 	out, err := exec.Command(kubeadm, "config", "print", "init-defaults").Output()
 	require.NoError(t, err)
 	for doc := range bytes.SplitSeq(out, []byte("\n---\n")) {
@@ -125,7 +125,6 @@ func TestTheTypesOfKubeadmAreThoseOfTheBundle(t *testing.T) {
 	}
 }
 
-// strictErrors returns the lines about unknown fields in the output of "kubeadm config validate".
 func strictErrors(t *testing.T, kubeadm string, conf map[string]any) string {
 	t.Helper()
 	b, err := yaml.Marshal(conf)
@@ -142,7 +141,6 @@ func strictErrors(t *testing.T, kubeadm string, conf map[string]any) string {
 	return strings.Join(lines, "\n")
 }
 
-// fullValue returns a value of a type in which all fields are set.
 func fullValue(t reflect.Type) any {
 	switch t {
 	case reflect.TypeFor[metav1.Duration]():

@@ -19,13 +19,13 @@ type checker struct {
 	roles   *reporter
 	service *reporter
 	quick   *reporter // nil without a quick-start file
-	// extra is the reporter for the section extra, which begins at the path extraAt.
+	// extra is the reporter for the section extra. extraAt is the path of that section.
 	extra   *reporter
 	extraAt fieldPath
 }
 
-// place returns the reporter and the path for findings about a section of kubernetes-configuration.yaml. Before this file is written, they refer
-// to the quick-start file.
+// place returns the reporter and the path for findings about a section of kubernetes-configuration.yaml. If the quick-start file contains the
+// section, findings refer to the quick-start file.
 func (k *checker) place(section string) (*reporter, fieldPath) {
 	if k.quick != nil && k.quick.doc.Has(section) {
 		return k.quick, where(section)
@@ -33,12 +33,11 @@ func (k *checker) place(section string) (*reporter, fieldPath) {
 	return k.kube, where("kubernetes", section)
 }
 
-// Check applies the rules of another package, such as the rules of charts for the sections of services. It creates findings with
-// Cluster.Finding.
+// Check applies the rules of another package, such as the rules of charts for the sections of services. It creates findings with Cluster.Finding.
 type Check func(*Cluster) Findings
 
-// Finding returns a finding about a field of one of the four files, with its position. Before the files are written, the position is that of the
-// setting in the quick-start file that caused the finding.
+// Finding returns a finding about a field of one of the four files, with its position. If a quick-start setting caused the finding, the position is
+// in the quick-start file.
 func (c *Cluster) Finding(file string, severity strictyaml.Severity, p strictyaml.Path, rule, message, remedy string) Finding {
 	r := &reporter{file: filepath.Join(c.Dir, file), doc: c.docs[file]}
 	if q := c.quick; q != nil && file == ServicesFile && len(p) > 0 && q.doc.Has("services", p[0]) {
@@ -99,8 +98,8 @@ func Validate(c *Cluster, checks ...Check) Findings {
 	return withoutConsequences(out)
 }
 
-// withoutConsequences drops mistakes in derived values if there are other mistakes. They are consequences of the other mistakes, and concern
-// fields that aren't in the files.
+// withoutConsequences drops mistakes in derived values if the findings contain other mistakes. The other mistakes are the cause, and the files
+// don't contain the derived fields.
 func withoutConsequences(fs Findings) Findings {
 	if !slices.ContainsFunc(fs, func(f Finding) bool { return f.Severity == strictyaml.Error && !f.Derived }) {
 		return fs
@@ -108,8 +107,7 @@ func withoutConsequences(fs Findings) Findings {
 	return slices.DeleteFunc(fs, func(f Finding) bool { return f.Severity == strictyaml.Error && f.Derived })
 }
 
-// ValidateDir loads a folder, and applies all rules. Mistakes of form are also returned as findings. err is set only if the folder cannot be
-// read.
+// ValidateDir loads a folder and applies all rules. It also returns syntax and type errors as findings. err is set only if the folder can't be read.
 func ValidateDir(dir string, checks ...Check) (findings Findings, err error) {
 	c, err := Load(dir)
 	if fs, ok := err.(Findings); ok { //nolint:errorlint // Load returns Findings bare
@@ -121,8 +119,8 @@ func ValidateDir(dir string, checks ...Check) (findings Findings, err error) {
 	return Validate(c, checks...), nil
 }
 
-// checkMasked reports masked values, which come from a copy of the files without secrets. paictl would try the masks as passwords, which may
-// lock accounts.
+// checkMasked reports masked values, which come from a copy of the files without secrets. paictl would try the masks as passwords, and the attempts
+// may lock accounts.
 func (k *checker) checkMasked() {
 	for _, r := range []*reporter{k.layout, k.kube, k.service} {
 		for _, p := range r.doc.Find(secret.Mask) {
@@ -131,7 +129,6 @@ func (k *checker) checkMasked() {
 	}
 }
 
-// checkPermissions warns about files with passwords that every user of the operator's machine can read.
 func (k *checker) checkPermissions() {
 	for name, r := range map[string]*reporter{LayoutFile: k.layout, KubernetesFile: k.kube} {
 		if r.doc == nil || !k.c.HoldsSecret(name) {
@@ -144,8 +141,8 @@ func (k *checker) checkPermissions() {
 	}
 }
 
-// has reports whether a file contains a field. If doc is nil because the configuration was generated, it returns set, which means that the value
-// isn't empty.
+// has reports whether a file contains a field. If doc is nil because the configuration was generated, it returns set. set means that the value isn't
+// empty.
 func has(doc *strictyaml.Document, set bool, p ...any) bool {
 	if doc == nil {
 		return set

@@ -8,7 +8,6 @@ import (
 	"strings"
 )
 
-// driverVersion matches the version numbers of NVIDIA's drivers: a branch, or a release of a branch.
 var driverVersion = regexp.MustCompile(`^[1-9][0-9]{2}(\.[0-9]{1,3}(\.[0-9]{2,3})?)?$`)
 
 // WithDefaults returns the settings with defaults for the empty fields.

@@ -10,8 +10,8 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// checkExisting applies the rules for a cluster that paictl did not install. Its machines and networks already exist, so that unusual values are
-// at most warnings.
+// checkExisting applies the rules for a cluster that paictl did not install. The machines and networks already exist, so unusual values are at most
+// warnings.
 func (k *checker) checkExisting() {
 	k.checkMasters()
 	k.checkNodeAddresses()
@@ -34,7 +34,7 @@ func (k *checker) checkExisting() {
 	}
 }
 
-// checkMasters warns if there is no machine for the platform's services, or no machine for jobs.
+// checkMasters warns if the configuration contains no machine for the platform's services, or no machine for jobs.
 func (k *checker) checkMasters() {
 	machines, p := k.c.Layout.MachineList, fieldPath{"machine-list"}
 	if len(machines) == 0 {

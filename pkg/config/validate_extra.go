@@ -64,8 +64,8 @@ func (k *checker) checkExtra() {
 	k.checkPorts()
 }
 
-// The functions below return the words that string fields accept. The types list these words only in their comments, and the programs check them
-// only when they start, after the machines were changed.
+// The functions below return the words that string fields accept. The types list these words only in their comments. The programs check them only
+// at their start, after the machines were changed.
 
 func kubeletEnums() map[string][]string {
 	return map[string][]string{
@@ -197,7 +197,7 @@ func (k *checker) checkOwned(section string, settings map[string]any) {
 	}
 }
 
-// lookUp returns the value at a path whose keys are separated by dots. The second result reports whether the value exists.
+// lookUp returns the value at a path whose keys are separated by dots, and whether the value exists.
 func lookUp(settings map[string]any, field string) (any, bool) {
 	name, rest, deeper := strings.Cut(field, ".")
 	v, ok := settings[name]
@@ -210,7 +210,6 @@ func lookUp(settings map[string]any, field string) (any, bool) {
 
 func isZero(v any) bool { return reflect.ValueOf(v).IsZero() }
 
-// evictionSignals returns the signals that the kubelet's eviction thresholds can refer to.
 func evictionSignals() []string {
 	return []string{
 		"memory.available", "allocatableMemory.available", "nodefs.available", "nodefs.inodesFree",
@@ -220,7 +219,7 @@ func evictionSignals() []string {
 
 var percentage = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?%$`)
 
-// checkKubeletAmounts checks maps whose values are strings according to the type, but must be quantities when the kubelet starts.
+// checkKubeletAmounts checks maps whose values have the type string but must be quantities. The kubelet checks them only when it starts.
 func (k *checker) checkKubeletAmounts() {
 	for field, percent := range map[string]bool{
 		"evictionHard": true, "evictionSoft": true, "evictionMinimumReclaim": true, "systemReserved": false, "kubeReserved": false,
@@ -263,7 +262,6 @@ func number(v any) (int, bool) {
 	return 0, false
 }
 
-// checkFlags reports flags of the control plane that paictl or kubeadm sets.
 func (k *checker) checkFlags() {
 	ours := map[string]map[string]string{
 		"apiServer": {
@@ -304,7 +302,6 @@ func (k *checker) checkFlags() {
 	}
 }
 
-// checkVolumes reports volumes that would replace volumes of paictl.
 func (k *checker) checkVolumes() {
 	v, _ := lookUp(k.c.Kubernetes.Kubernetes.Extra.Kubeadm, "apiServer.extraVolumes")
 	list, _ := v.([]any)
@@ -320,7 +317,7 @@ func (k *checker) checkVolumes() {
 	}
 }
 
-// addressPort returns the port in ADDRESS:PORT, the form of kube-proxy's settings. The second result is false if the value has another form.
+// addressPort returns the port in ADDRESS:PORT, the format of kube-proxy's settings. The second result is false for any other format.
 func addressPort(v any) (int, bool) {
 	s, _ := v.(string)
 	if a, err := netip.ParseAddrPort(s); err == nil {

@@ -10,8 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// checkGPUsForPods checks the GPUs of a machine that are reserved for ordinary pods. A separate check finds cells of the scheduler that contain
-// these GPUs.
+// checkGPUsForPods checks the GPUs of a machine that are reserved for ordinary pods. Another check compares them with the scheduler's cells.
 func (k *checker) checkGPUsForPods(p fieldPath, m layout.Machine) {
 	if len(m.GPUsForPods) == 0 {
 		return
@@ -46,7 +45,6 @@ func (k *checker) checkGPUsForPods(p fieldPath, m layout.Machine) {
 	k.checkServesPods(p)
 }
 
-// checkServesPods checks whether the Kubernetes release supports GPUs for ordinary pods.
 func (k *checker) checkServesPods(p fieldPath) {
 	v, err := version.ParseGeneric(k.c.Kubernetes.Kubernetes.Version)
 	switch {

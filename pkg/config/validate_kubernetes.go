@@ -20,7 +20,7 @@ import (
 
 var kubernetesVersion = regexp.MustCompile(`^v1\.[0-9]+\.[0-9]+$`)
 
-// MaxNameServers is the number of name servers that resolvers in pods use. The kubelet passes on no further name servers.
+// MaxNameServers is the number of name servers that resolvers in pods use. The kubelet drops further name servers.
 const MaxNameServers = 3
 
 func (k *checker) checkKubernetes() {
@@ -86,7 +86,6 @@ func (k *checker) checkAPI() {
 	}
 }
 
-// checkEndpoint checks the setting api-endpoint.
 func (k *checker) checkEndpoint(masters []machine) {
 	s, r, p := k.c.Kubernetes.Kubernetes, k.kube, where("kubernetes").With("api-endpoint")
 	balancer := s.LoadBalanceIP != "" && !slices.ContainsFunc(masters, func(m machine) bool { return m.HostIP == s.LoadBalanceIP })
@@ -128,7 +127,7 @@ func (k *checker) checkEndpoint(masters []machine) {
 	}
 }
 
-// checkVIP checks the setting api-vip. Whether the address is free, and in the network of the masters, can be checked only on the machines.
+// checkVIP checks the setting api-vip. Only a check on the machines can determine whether the address is free and in the masters' network.
 func (k *checker) checkVIP() {
 	s, r, p := k.c.Kubernetes.Kubernetes, k.kube, where("kubernetes").With("api-vip")
 	if s.APIVIP == "" {
@@ -152,7 +151,7 @@ func (k *checker) checkVIP() {
 	}
 }
 
-// badRegistry checks that a registry has the form host[:port][/path] without a scheme. It returns the mistake, or "".
+// badRegistry returns a message if a registry doesn't have the form host[:port][/path] without a scheme, or "".
 func badRegistry(s string) string {
 	switch {
 	case s == "":
@@ -165,7 +164,7 @@ func badRegistry(s string) string {
 	return ""
 }
 
-// checkNetworks checks the ranges of services and pods: their form and size, and that they overlap neither each other nor any known address.
+// checkNetworks checks the form and size of the ranges of services and pods. It also checks that they don't overlap each other or any known address.
 func (k *checker) checkNetworks() {
 	s, r, p := k.c.Kubernetes.Kubernetes, k.kube, where("kubernetes")
 	ranges := []struct{ field, cidr string }{{"service-cluster-ip-range", s.ServiceClusterIPRange}, {"pod-cidr", s.PodCIDR}}

@@ -38,7 +38,7 @@ func (k *checker) checkSKUs() {
 
 func incomplete(s layout.SKU) bool { return s.Mem == "" || s.CPU.VCore == 0 || s.OS == "" }
 
-// mostParts is the maximum number of jobs that share a GPU, because the context of each job takes some hundreds of MiB of the GPU's memory.
+// mostParts is the maximum number of jobs that share a GPU. The context of each job takes hundreds of MiB of the GPU's memory.
 const mostParts = 16
 
 func (k *checker) checkSKU(p fieldPath, s layout.SKU) {
@@ -82,7 +82,6 @@ func (k *checker) checkSKU(p fieldPath, s layout.SKU) {
 	}
 }
 
-// checkMIG checks whether GPUs of this type can be split into the requested instances.
 func (k *checker) checkMIG(p fieldPath, g *layout.GPU) {
 	if g.MIG == "" {
 		return
@@ -132,7 +131,6 @@ func (k *checker) checkMachineList() {
 	checkForeignNames(r, "machine-list", "layout/hostname", len(machines), func(i int) (string, string) { return machines[i].Hostname, machines[i].HostIP })
 }
 
-// checkRoleLabels reports labels that contradict the roles of the machine.
 func (k *checker) checkRoleLabels(p fieldPath, m layout.Machine) {
 	for _, key := range sortedKeys(m.Labels) {
 		for _, name := range sortedKeys(k.c.Roles.Roles) {
@@ -204,7 +202,7 @@ func (k *checker) checkType(p fieldPath, m layout.Machine) {
 	k.layout.fail(p.With("machine-type"), "layout/unknown-sku", fmt.Sprintf("there is no SKU %q in machine-sku", m.SKU), remedy)
 }
 
-// checkControlPlane checks all machines together: whether there are masters, whether their number is suitable, and whether a machine runs jobs.
+// checkControlPlane checks all machines together: the existence and the number of masters, and whether a machine runs jobs.
 func (k *checker) checkControlPlane() {
 	r, p := k.layout, fieldPath{"machine-list"}
 	if len(k.c.Layout.MachineList) == 0 {
@@ -219,7 +217,7 @@ func (k *checker) checkControlPlane() {
 	case n > 7:
 		r.warn(p, "layout/many-masters", fmt.Sprintf("%d etcd members make every write slow", n), "use 3 or 5 masters")
 	}
-	// Machines without a known role are ignored here, because they have a separate finding.
+	// Ignore machines with an unknown role, because another finding reports them.
 	unknown := func(m machine) bool {
 		return len(m.Roles) == 0 || slices.ContainsFunc(m.Roles, func(r string) bool { _, ok := k.c.Roles.Roles[r]; return !ok })
 	}

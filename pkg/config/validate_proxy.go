@@ -13,10 +13,10 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// proxyURL matches URLs that contain only printable ASCII characters, because environment files and shells interpret others.
+// proxyURL matches URLs that contain only printable ASCII characters, because environment files and shells interpret other characters.
 var proxyURL = regexp.MustCompile(`^[!-~]+$`)
 
-// hasPassword reports whether a URL contains a password. It returns true for a URL that can't be parsed, because the URL may contain a password.
+// hasPassword reports whether a URL contains a password. It returns true for a URL that can't be parsed, because such a URL may contain a password.
 func hasPassword(s secret.String) bool {
 	u, err := url.Parse(s.Reveal())
 	if err != nil {

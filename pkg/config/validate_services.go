@@ -12,7 +12,6 @@ import (
 
 type machine = layout.Machine
 
-// where returns the path with the given steps.
 func where(steps ...any) fieldPath { return steps }
 
 func (k *checker) checkRoles() {

@@ -382,7 +382,7 @@ func TestAFolderThatCannotBeReadIsNotCalledMissing(t *testing.T) {
 	assert.Contains(t, hint.Of(err), "-o 'no such folder'", "a path is one word of the command")
 }
 
-// The charts also check values that follow from other values. Only the original mistake is reported, at the place that the user wrote.
+// The charts also check values that follow from other values. Only the original mistake is reported, with its position in the user's file.
 func TestAConsequenceOfAMistakeIsNoSecondMistake(t *testing.T) {
 	files := goodFiles()
 	derived := func(c *Cluster) Findings {
@@ -433,7 +433,7 @@ func TestAnUnknownKeyHidesNoUnknownComponent(t *testing.T) {
 }
 
 func TestRulesHaveStableNames(t *testing.T) {
-	// Scripts match these names, so changing a name changes the interface.
+	// Scripts match these names, so a new name is an incompatible change.
 	rules := map[string]bool{}
 	for _, file := range []string{"build.go", "existing.go", "existing_nodes.go", "generate.go", "load.go", "quickstart_check.go", "validate.go", "validate_existing.go", "validate_layout.go", "validate_gpus_for_pods.go", "validate_kubernetes.go", "validate_services.go", "typed.go", "validate_extra.go", "validate_proxy.go", "validate_driver.go", "network_plugin.go"} {
 		b, err := os.ReadFile(file)

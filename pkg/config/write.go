@@ -11,9 +11,9 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// WriteFolder writes either all files into dir or none. It first writes and syncs temporary files beside their targets, and then renames them.
-// If a rename fails, it undoes the earlier renames. Without force, it returns an error that lists existing files instead of replacing them.
-// private reports whether only the owner may read a file.
+// WriteFolder writes either all files into dir or no file. It first writes and syncs temporary files beside their targets, and then renames them.
+// If a rename fails, it undoes the earlier renames. If force isn't set and a file exists, it returns an error with the existing files. private
+// reports whether only the owner may read a file.
 func WriteFolder(dir string, files map[string][]byte, private func(name string) bool, force bool) error {
 	if existing := existingFiles(dir, files); len(existing) > 0 && !force {
 		return hint.Errorf("give -f to replace them, or -o another folder; nothing was written",
@@ -29,7 +29,7 @@ func WriteFolder(dir string, files map[string][]byte, private func(name string) 
 	return nil
 }
 
-// writeFresh creates a folder with all its files atomically, with one rename.
+// writeFresh creates a folder with all its files atomically. It uses a single rename.
 func writeFresh(dir string, files map[string][]byte, private func(string) bool) error {
 	parent := filepath.Dir(filepath.Clean(dir))
 	if err := os.MkdirAll(parent, 0o755); err != nil {
@@ -111,8 +111,7 @@ func writeInto(dir string, files map[string][]byte, private func(string) bool) (
 	return syncFolder(dir)
 }
 
-// keepOld keeps the old file so that it can be restored. It creates a second link to the file, or a copy if the file system doesn't support
-// links.
+// keepOld preserves the old file for a restore. It creates a second link to the file, or a copy if the file system doesn't support links.
 func keepOld(target, backup string) error {
 	info, err := os.Lstat(target)
 	if errors.Is(err, fs.ErrNotExist) {

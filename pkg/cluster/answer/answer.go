@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// Answer holds the lines of one section. Each line is a list of fields separated by tabs; the first field names the subject of the line.
+// Answer holds the lines of one section of a script's output. Each line is a list of fields separated by tabs. The first field names the line's
+// subject.
 type Answer struct {
 	Rows [][]string
 	// Raw holds the same lines as text.
@@ -18,10 +19,10 @@ type Answer struct {
 	Failed string
 }
 
-// maxLine is the maximum length of a line, in bytes. The longest lines list images, files and the cluster's nodes, with a few hundred bytes per node.
+// maxLine is the maximum length of a line, in bytes. The longest lines list the cluster's nodes with a few hundred bytes per node.
 const maxLine = 1 << 26
 
-// Sections splits the output of a script into its sections, and returns them by name.
+// Sections splits the output of a script into its sections. The keys of the result are the names of the sections.
 func Sections(out []byte) (map[string]Answer, error) {
 	sections := map[string]Answer{}
 	name, cur := "", Answer{}
@@ -60,7 +61,7 @@ func Parse(out []byte) (Answer, error) {
 	return sections["answer"], err
 }
 
-// Row returns the fields after the given prefix in the first line that begins with the prefix, and whether such a line exists.
+// Row returns the first line that begins with the given fields, without these fields. It also reports whether such a line exists.
 func (a Answer) Row(prefix ...string) ([]string, bool) {
 next:
 	for _, r := range a.Rows {
@@ -77,7 +78,7 @@ next:
 	return nil, false
 }
 
-// Value returns the first field after the given prefix, or "" if no line begins with the prefix.
+// Value returns the first field after the given fields in the first line that begins with these fields, or "" if no line matches.
 func (a Answer) Value(prefix ...string) string {
 	r, ok := a.Row(prefix...)
 	if !ok || len(r) == 0 {

@@ -34,25 +34,26 @@ const (
 	checkEvery   = 2 * time.Second
 	checkTimeout = 6 * time.Second // longer than the API server takes to find out that its etcd is unavailable
 	dialTimeout  = 2 * time.Second
-	// silence is how long a connection to a master may go without acknowledgements before the proxy closes the connection. A master that has lost
-	// power doesn't close its connections.
+	// silence is how long data sent to a master may stay unacknowledged before the proxy closes the connection. The limit is necessary because a master
+	// without power doesn't close its connections.
 	silence = 5 * time.Second
-	// verifyAfter is the number of checks after which a server gets a new connection, which verifies its certificate again. More frequent
-	// verification would use a whole processor on each master of a large cluster.
+	// verifyAfter is the number of checks that reuse one connection to an API server. The next check opens a new connection and verifies the certificate
+	// again. More frequent verification would use a whole processor on each master of a large cluster.
 	verifyAfter = 30
-	// leaveAfter is how long a master may be not ready before its connections are closed, if another master is ready. An API server whose etcd is
-	// unavailable keeps its connections, and the cluster considers a kubelet dead that can't report for 50 seconds. The delay keeps the connections
-	// if only a single check is late.
+	// leaveAfter is how long a master may be not ready before the proxy closes its connections. The proxy closes them only if another master is ready.
+	// The delay keeps the connections if a single check is late. It is shorter than the 50 seconds after which Kubernetes considers a silent kubelet
+	// dead.
 	leaveAfter = 8 * time.Second
 )
 
-// A master that responds but isn't ready is used if no master is ready: its response is better than a closed connection.
+// The proxy prefers ready masters. If no master is ready, it uses a master that responds, because an error response is better than a closed
+// connection.
 const (
 	tierReady upstream.Tier = iota
 	tierAnswers
 )
 
-// Run runs the proxy with the flags in args until ctx ends. It logs to log.
+// Run runs the proxy with the flags in args until ctx ends. It writes its log to log.
 func Run(ctx context.Context, args []string, log io.Writer) error {
 	flags := flag.NewFlagSet("pai-api-proxy", flag.ContinueOnError)
 	flags.SetOutput(log)
@@ -120,7 +121,7 @@ func (p *proxy) run(ctx context.Context, listen string) error {
 	}
 }
 
-// resolve returns the servers for addresses. An address that was in the previous call keeps its server object.
+// resolve returns the servers for addresses. It reuses the server object of an address that was also in the previous call.
 func (p *proxy) resolve(addresses []string) []*server {
 	known := map[string]*server{}
 	var out []*server
@@ -137,7 +138,8 @@ func (p *proxy) resolve(addresses []string) []*server {
 	return out
 }
 
-// readServers returns the different addresses in a file, one per line. It skips blank lines and comments (#). A file without addresses is an error.
+// readServers returns the distinct addresses in a file with one address per line. It skips blank lines and comments (#). It returns an error if the
+// file contains no address.
 func readServers(file string) ([]string, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -162,7 +164,6 @@ func readServers(file string) ([]string, error) {
 	return out, nil
 }
 
-// server is the API server of one master.
 type server struct {
 	address, ca, name string
 	log               *slog.Logger
@@ -183,7 +184,7 @@ func (p *proxy) newServer(address string) *server {
 		DialContext: (&net.Dialer{Timeout: dialTimeout, Control: acknowledged}).DialContext, TLSHandshakeTimeout: dialTimeout,
 		TLSClientConfig: &tls.Config{
 			MinVersion: tls.VersionTLS12,
-			// verify checks the chain against the current CA. The transport can't, because the CA's file is written only when the machine joins.
+			// The CA's file doesn't exist until the machine joins the cluster, so VerifyConnection loads the CA and verifies the chain.
 			InsecureSkipVerify: true, //nolint:gosec // by VerifyConnection
 			VerifyConnection:   s.verify,
 		},
@@ -191,7 +192,6 @@ func (p *proxy) newServer(address string) *server {
 	return s
 }
 
-// acknowledged makes the kernel close a connection if the other end doesn't acknowledge sent data within dialTimeout.
 func acknowledged(_, _ string, c syscall.RawConn) error {
 	var set error
 	err := c.Control(func(fd uintptr) {
@@ -200,9 +200,9 @@ func acknowledged(_, _ string, c syscall.RawConn) error {
 	return cmp.Or(err, set)
 }
 
-// verify accepts only certificates that the clients accept, too. The cluster's CA must have signed the certificate, because the address may by now
-// belong to a machine of another cluster. The certificate must also contain the name that clients use, which is missing in a master's certificate
-// until the master gets its new settings.
+// verify returns an error for a certificate that clients of the API would reject. The cluster's CA must have signed the certificate, because the
+// address may by now belong to a machine of another cluster. The certificate must also contain the API's name, which the certificate of a master
+// doesn't contain before the master gets its new settings.
 func (s *server) verify(c tls.ConnectionState) error {
 	if err := c.PeerCertificates[0].VerifyHostname(s.name); err != nil {
 		return err
@@ -225,7 +225,8 @@ func (s *server) verify(c tls.ConnectionState) error {
 	return err
 }
 
-// HealthCheck checks whether the server is ready. It closes the server's connections if the server isn't ready for too long and another server is.
+// HealthCheck checks whether the server is ready. If the server isn't ready for leaveAfter and another server is ready, HealthCheck closes the
+// server's connections.
 func (s *server) HealthCheck(ctx context.Context) (upstream.Tier, error) {
 	if s.checks++; s.checks%verifyAfter == 0 {
 		s.client.CloseIdleConnections()
@@ -253,12 +254,11 @@ func (s *server) HealthCheck(ctx context.Context) (upstream.Tier, error) {
 	return tier, err
 }
 
-// hasReady reports whether the last check found any master ready.
 func (p *proxy) hasReady() bool {
 	return slices.ContainsFunc(*p.others.Load(), func(s *server) bool { return s.ready.Load() })
 }
 
-// leave closes all connections to the server, so that the clients connect to another server, and returns the number of closed connections.
+// leave closes all connections to the server and returns their number. The clients then connect to another server.
 func (s *server) leave() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -286,8 +286,8 @@ func (s *server) ask(ctx context.Context) (upstream.Tier, string, error) {
 		return -1, "", err
 	}
 	res, err := s.client.Do(req)
-	// This case is a server that accepts connections but is slow. A server without power doesn't complete the connection, and the dialer's timeout is
-	// also a DeadlineExceeded.
+	// The server accepted the connection but didn't respond in time. The timeout of the dialer is also a DeadlineExceeded, but then the server may be
+	// off.
 	if op, ok := errors.AsType[*net.OpError](err); errors.Is(err, context.DeadlineExceeded) && (!ok || op.Op != "dial") {
 		return tierAnswers, "accepts connections, but doesn't answer", nil
 	}
@@ -299,11 +299,10 @@ func (s *server) ask(ctx context.Context) (upstream.Tier, string, error) {
 	if res.StatusCode == http.StatusOK {
 		return tierReady, "ready", nil
 	}
-	// This includes status 403: an API server without etcd can't read its RBAC rules, so it rejects all anonymous requests.
+	// The server may have returned 403. An API server without etcd can't read its RBAC rules, so it rejects all anonymous requests.
 	return tierAnswers, res.Status, nil
 }
 
-// target forwards the connections that the proxy accepts.
 type target struct{ p *proxy }
 
 // HandleConn connects to the next server in the list. If that fails, it tries the other servers in turn.

@@ -28,7 +28,6 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// authority is the CA that signs the certificates of the tests' API servers.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -61,7 +60,7 @@ func (a *authority) certificate(t *testing.T, ips ...string) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// master is an API server that responds with its name, and with status as the result of /readyz.
+// master is an API server that responds with its name. status is the result of /readyz.
 type master struct {
 	*httptest.Server
 	status atomic.Int32
@@ -255,7 +254,7 @@ func TestAFileThatCannotBeServedEndsIt(t *testing.T) {
 	require.ErrorContains(t, Run(t.Context(), []string{"--listen", "nowhere"}, io.Discard), "nowhere")
 }
 
-// A machine without power acknowledges no connection. The check must not mistake it for a machine with a slow API server.
+// A machine without power doesn't acknowledge a connection. The check must distinguish it from a machine with a slow API server.
 func TestAMasterThatTakesNoConnectionIsOff(t *testing.T) {
 	s := &server{address: "192.0.2.1:6443", client: &http.Client{Transport: &http.Transport{DialContext: (&net.Dialer{Timeout: time.Nanosecond}).DialContext}}}
 	tier, _, err := s.ask(t.Context())

@@ -1,8 +1,8 @@
-// Package apivip assigns the virtual address of the Kubernetes API to the master that holds a lease and whose own API server is ready.
+// Package apivip assigns the virtual address of the Kubernetes API to one master. That master holds a lease, and its own API server is ready.
 // In: a lease of the cluster, the API server of this machine. Out: an address on one of the machine's interfaces, and ARP packets that announce it.
 //
-// The program on each master asks only the local API server, so that a master whose API server doesn't work loses the address. The address in the
-// kernel has a lifetime of seconds, which the program renews. If the program is killed or hangs, the address therefore expires.
+// The program on each master queries only the local API server. A master whose API server fails therefore loses the address. The address in the
+// kernel has a lifetime of seconds, which the program extends. If the program is killed or hangs, the address expires.
 package apivip
 
 import (
@@ -24,14 +24,13 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// Name is the name of the program, of its pods and of the lease, which is in namespace Namespace. The lease's holder is the node that has the
-// address.
+// Name is the name of the program, its pods and its lease. Namespace contains the lease. The holder in the lease is the node with the address.
 const (
 	Name      = "pai-api-vip"
 	Namespace = "kube-system"
 )
 
-// timing holds the times that determine a failover: another machine takes the address at most lease + 2.2 × retry after the last renewal.
+// timing holds the periods that determine the duration of a failover. Another machine takes over at most lease + 2.2 × retry after the last renewal.
 type timing struct {
 	lease, renew, retry time.Duration // of the lease: renew is how long its holder keeps the address without a renewal
 	tick                time.Duration // between two checks of the address
@@ -45,7 +44,7 @@ var usual = timing{
 	tick: 500 * time.Millisecond, lifetime: 3 * time.Second, check: time.Second, failures: 3,
 }
 
-// Run takes part in the election until ctx ends, and holds the address while this machine has the lease and its API server is ready.
+// Run takes part in the leader election until ctx ends. It holds the address while this machine has the lease and the local API server is ready.
 func Run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet(Name, flag.ContinueOnError)
 	flags.SetOutput(out)
@@ -74,7 +73,7 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	// The timeout is as short as the renewal's deadline: after a later response, another machine may already have the lease.
+	// The timeout equals the renewal deadline. When a later response arrives, another machine may already have the lease.
 	config.UserAgent, config.Timeout = Name, usual.renew
 	client, err := coordclient.NewForConfig(config)
 	if err != nil {
@@ -96,8 +95,8 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	return k.run(ctx)
 }
 
-// readiness returns a function that checks whether the API server of this machine is ready. The server's certificate must contain the
-// virtual address, because clients verify it.
+// readiness returns a function that checks whether the local API server is ready. The server's certificate must contain the virtual address, because
+// clients verify it.
 func readiness(config *rest.Config, vip netip.Addr) (func(context.Context) error, error) {
 	config = rest.CopyConfig(config)
 	config.ServerName = vip.String()
@@ -117,12 +116,12 @@ func clientConfig(kubeconfig string) (*rest.Config, error) {
 	return clientcmd.BuildConfigFromFlags("", kubeconfig)
 }
 
-// elector returns an elector for one term: its Run returns when this machine loses or releases the lease.
+// elector returns an elector for one term. Its Run method returns when this machine loses or releases the lease.
 func (k *keeper) elector() (*leaderelection.LeaderElector, error) {
 	return leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name: Name, Lock: k.lock, ReleaseOnCancel: true,
 		LeaseDuration: k.timing.lease, RenewDeadline: k.timing.renew, RetryPeriod: k.timing.retry,
-		// The callbacks do nothing, because they may come late after a release. The lock decides whether the machine may hold the address.
+		// The callbacks do nothing, because client-go may call them late, after a release. The lock decides whether the machine may hold the address.
 		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) {}, OnStoppedLeading: func() {}},
 	})
 }

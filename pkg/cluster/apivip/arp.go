@@ -17,7 +17,6 @@ const (
 	arpReply   = 2
 )
 
-// packet is an ARP packet for IPv4 over Ethernet.
 type packet struct {
 	op                   uint16
 	senderMAC, targetMAC net.HardwareAddr
@@ -49,7 +48,6 @@ func decode(b []byte) (packet, bool) {
 	return p, true
 }
 
-// arpSocket sends and receives ARP packets on one interface.
 type arpSocket struct {
 	fd        int
 	broadcast *unix.SockaddrLinklayer
@@ -81,7 +79,7 @@ func (s *arpSocket) send(p packet) error {
 	return nil
 }
 
-// receive waits for the next packet; ok reports whether a packet arrived that could be decoded.
+// receive waits for the next packet. It returns false if no valid packet arrives in time.
 func (s *arpSocket) receive(wait time.Duration) (p packet, ok bool, err error) {
 	poll := []unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}}
 	n, err := unix.Poll(poll, max(1, int(wait/time.Millisecond)))

@@ -12,14 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ethernet is the link of a machine with an Ethernet interface whose network contains the virtual address.
+// ethernet manages the virtual address on an Ethernet interface whose network contains the address.
 type ethernet struct {
 	address, own netip.Addr
 	lifetime     time.Duration
 }
 
-// device returns the interface with the machine's own address if its network contains the virtual address, otherwise another interface whose network
-// contains it.
+// device returns the interface to which the virtual address belongs. It prefers the interface with the machine's own address, if the network of that
+// interface contains the virtual address.
 func (e *ethernet) device() (netlink.Link, error) {
 	all, err := netlink.AddrList(nil, netlink.FAMILY_V4)
 	if err != nil {
@@ -42,7 +42,7 @@ func (e *ethernet) device() (netlink.Link, error) {
 	return l, nil
 }
 
-// choose returns the index of the interface that device describes, or 0 if no interface has a matching network.
+// choose returns the index of the interface for the virtual address, or 0 if no interface has a matching network.
 func choose(all []netlink.Addr, vip, own netip.Addr) int {
 	found := 0
 	for _, a := range all {
@@ -61,7 +61,7 @@ func choose(all []netlink.Addr, vip, own netip.Addr) int {
 	return found
 }
 
-// netlink returns the virtual address with the mask /32, so that the address adds no route and isn't the source of the machine's own connections.
+// netlink returns the virtual address with the mask /32. With this mask, the address adds no route, and connections don't use it as their source.
 func (e *ethernet) netlink() *netlink.Addr {
 	return &netlink.Addr{IPNet: &net.IPNet{IP: e.address.AsSlice(), Mask: net.CIDRMask(32, 32)}}
 }
@@ -80,8 +80,8 @@ func (e *ethernet) put() error {
 	return nil
 }
 
-// remove removes the address from all interfaces, because device might now choose another interface than before. It only removes an address with a
-// lifetime, and keeps an address that a person configured.
+// remove removes the address from all interfaces, because device may now return another interface. It removes only an address with a lifetime,
+// because a user has configured any other address.
 func (e *ethernet) remove() error {
 	all, err := netlink.AddrList(nil, netlink.FAMILY_V4)
 	if err != nil {
@@ -102,7 +102,7 @@ func (e *ethernet) remove() error {
 	return nil
 }
 
-// announce sends both forms of a gratuitous ARP packet, because some switches and hosts accept only one form.
+// announce sends gratuitous ARP packets in two forms, because some switches and hosts accept only one form.
 func (e *ethernet) announce() error {
 	l, err := e.device()
 	if err != nil {
@@ -125,13 +125,13 @@ func (e *ethernet) announce() error {
 	return nil
 }
 
-// The number of probes for another machine with the address, and the wait after each probe.
+// probes is the number of ARP probes for another machine with the address. probeWait is the wait after each probe.
 const (
 	probes    = 3
 	probeWait = 150 * time.Millisecond
 )
 
-// other sends probes according to RFC 5227. Their sender's address is 0.0.0.0, so that no machine mistakes a probe for a claim of the address.
+// other sends probes according to RFC 5227. The sender address of a probe is 0.0.0.0, so that other machines don't update their ARP caches.
 func (e *ethernet) other(ctx context.Context) (string, error) {
 	l, err := e.device()
 	if err != nil {

@@ -56,8 +56,8 @@ func TestTheInterfaceIsTheOneWhoseNetworkHasTheAddress(t *testing.T) {
 	}
 }
 
-// twoMachines creates two network namespaces, with the addresses 10.99.0.1 and 10.99.0.2, and a cable between them. Each of the two returned
-// functions runs its argument in one of the namespaces.
+// twoMachines creates two network namespaces, with the addresses 10.99.0.1 and 10.99.0.2, and a cable between them. Each returned function runs its
+// argument in one of the namespaces.
 func twoMachines(t *testing.T) [2]func(func()) {
 	t.Helper()
 	tier.More(t, "network namespaces")
@@ -101,7 +101,7 @@ func twoMachines(t *testing.T) [2]func(func()) {
 	return in
 }
 
-// until waits for a condition, which it checks on the current thread, because only this thread is in the namespace.
+// until waits for a condition. It checks the condition on the current thread, because only this thread is in the namespace.
 func until(t *testing.T, happened func() bool) {
 	t.Helper()
 	ticks := time.NewTicker(200 * time.Millisecond)
@@ -152,7 +152,7 @@ func TestTheAddressOnARealNetwork(t *testing.T) {
 		require.NoError(t, first.put())
 	})
 	in[1](func() {
-		// The test doesn't renew the address, as if the program had been killed.
+		// The test doesn't extend the lifetime of the address, as if the program had been killed.
 		until(t, func() bool { return other(second) == "" })
 	})
 	in[0](func() {

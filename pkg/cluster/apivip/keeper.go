@@ -8,15 +8,14 @@ import (
 	"time"
 )
 
-// link is the interface that gets the virtual address.
 type link interface {
 	// put adds the address to the interface, or extends its lifetime.
 	put() error
-	// remove removes the address; it doesn't fail if the machine doesn't have it.
+	// remove removes the address. It returns nil if the machine doesn't have the address.
 	remove() error
-	// announce tells the machines of the network that this machine has the address.
+	// announce broadcasts in the network that this machine has the address.
 	announce() error
-	// other searches the network for another machine with the address, and returns its hardware address, or "" if no other machine responds.
+	// other searches the network for another machine with the address. It returns the hardware address of that machine, or "" if no machine responds.
 	other(ctx context.Context) (string, error)
 }
 
@@ -35,8 +34,8 @@ type keeper struct {
 	failing  time.Time // the time since which this machine has had the lease but not the address; zero if it has both
 }
 
-// The numbers of ticks between two announcements and between two searches for another machine with the address. The first announceOften announcements
-// follow each other directly, because single announcements may be lost.
+// The numbers of ticks between two announcements, and between two searches for another machine with the address. The first announceOften
+// announcements are sent on consecutive ticks, because a single announcement may be lost.
 const (
 	announceOften = 4
 	announceEvery = 10
@@ -63,7 +62,7 @@ func (k *keeper) run(ctx context.Context) error {
 	return nil
 }
 
-// watch checks whether the API server of this machine is ready, and updates isReady, until ctx ends.
+// watch updates isReady with the state of the local API server until ctx ends.
 func (k *keeper) watch(ctx context.Context) {
 	failed, told := k.timing.failures, false
 	for ctx.Err() == nil {
@@ -98,8 +97,8 @@ func (k *keeper) untilReady(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// term takes part in the election until the API server isn't ready, this machine loses the lease, the address can't be set, or ctx ends. It removes
-// the address before it releases the lease.
+// term takes part in the election. It returns when the API server isn't ready, this machine loses the lease, the address can't be set, or ctx ends.
+// It removes the address before it releases the lease.
 func (k *keeper) term(ctx context.Context) error {
 	e, err := k.elector()
 	if err != nil {
@@ -127,20 +126,20 @@ func (k *keeper) term(ctx context.Context) error {
 	return nil
 }
 
-// gaveUp reports whether this machine has had the lease without the address for too long. The limit is how long a hanging master may keep the
-// address: within that time another machine may still have it although this machine works.
+// gaveUp reports whether this machine has had the lease without the address for too long. The limit is the time for which a hanging master may keep
+// the address.
 func (k *keeper) gaveUp() bool {
 	return !k.failing.IsZero() && time.Since(k.failing) > k.timing.lifetime
 }
 
-// failed records the time, if setting the address didn't already fail before.
+// failed records the time of the first in a series of failed attempts to set the address.
 func (k *keeper) failed() {
 	if k.failing.IsZero() {
 		k.failing = time.Now()
 	}
 }
 
-// look sets, renews or removes the address, depending on whether this machine has the lease.
+// look sets or renews the address if this machine has the lease, and otherwise removes the address.
 func (k *keeper) look(ctx context.Context) {
 	if !k.lock.holds(k.timing.renew) {
 		k.drop(ctx)
@@ -174,7 +173,7 @@ func (k *keeper) look(ctx context.Context) {
 	k.since++
 }
 
-// claimed reports whether another machine has the address: a foreign machine, or a master that had the address before and hangs.
+// claimed reports whether another machine uses the address. That machine may be foreign, or a hanging master that had the address before.
 func (k *keeper) claimed(ctx context.Context) bool {
 	mac, err := k.link.other(ctx)
 	if err != nil {
@@ -188,7 +187,7 @@ func (k *keeper) claimed(ctx context.Context) bool {
 	return mac != ""
 }
 
-// drop removes the address if this machine has it. If that fails, the kernel removes the address when its lifetime ends.
+// drop removes the address if this machine has it. If the removal fails, the address expires when its lifetime ends.
 func (k *keeper) drop(ctx context.Context) {
 	if !k.has {
 		return

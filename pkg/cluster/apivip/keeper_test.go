@@ -26,7 +26,7 @@ type lease struct {
 	version int
 }
 
-// access is one machine's access to the lease; down means that the machine's API server doesn't respond.
+// access is one machine's access to the lease. down means that the machine's API server doesn't respond.
 type access struct {
 	*lease
 	node string
@@ -150,7 +150,7 @@ func (p *port) other(context.Context) (string, error) {
 	return p.foreign, nil
 }
 
-// quick holds shorter times than usual. Most are a fortieth, except those of the lease, because its record has whole seconds.
+// quick holds a fortieth of the usual times. The lease times are longer, because the lease's record has whole seconds.
 var quick = timing{
 	lease: time.Second, renew: 600 * time.Millisecond, retry: 50 * time.Millisecond,
 	tick: 10 * time.Millisecond, lifetime: 200 * time.Millisecond, check: 20 * time.Millisecond, failures: 3,
@@ -189,7 +189,7 @@ func has(t *testing.T, s *segment, node string, within time.Duration) {
 	require.Eventually(t, func() bool { return s.holder() == node }, within, 5*time.Millisecond, "%q has the address", node)
 }
 
-// keeps checks that a node has the address without interruption for the given time.
+// keeps fails the test unless a node has the address without interruption for the given time.
 func keeps(t *testing.T, s *segment, node string, during time.Duration, why string) {
 	t.Helper()
 	assert.Never(t, func() bool { return s.holder() != node }, during, 5*time.Millisecond, why)

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// lock is the lease, with the time since which this machine has certainly held it.
+// lock is the lease. It also holds the time since which this machine is certain to have the lease.
 type lock struct {
 	resourcelock.Interface
 	mu      sync.Mutex
@@ -17,10 +17,10 @@ type lock struct {
 	mine    bool      // according to the last record that was read or written, this machine has the lease
 }
 
-// errOthers is the error of an attempt to release a lease that another machine has.
+// errOthers is the error of an attempt to release a lease that another machine holds.
 var errOthers = errors.New("another one has the lease")
 
-// Get reads the lease, and forgets this machine's last renewal if another machine now has the lease, for example after a pause.
+// Get reads the lease. If another machine holds the lease now, Get also clears the time of this machine's last renewal.
 func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	r, raw, err := l.Interface.Get(ctx)
 	if err != nil {
@@ -38,8 +38,7 @@ func (l *lock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) 
 	return l.wrote(r, func() error { return l.Interface.Create(ctx, r) })
 }
 
-// Update writes the lease. client-go may release a lease based on its old state although it has since read that another machine has the lease, so
-// Update rejects such a release.
+// Update writes the lease. It rejects a release if another machine holds the lease, because client-go may decide on a release from an outdated state.
 func (l *lock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
 	if r.HolderIdentity == "" && !l.isMine() {
 		return errOthers
@@ -68,7 +67,7 @@ func (l *lock) isMine() bool {
 	return l.mine
 }
 
-// holds reports whether this machine renewed the lease within the given time. No other machine can then have acquired the lease since.
+// holds reports whether this machine renewed the lease within the given time. No other machine can have acquired the lease since that renewal.
 func (l *lock) holds(within time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

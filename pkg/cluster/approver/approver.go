@@ -1,8 +1,8 @@
-// Package approver approves the serving certificates that kubelets request, and denies requests that violate its rule.
+// Package approver approves the serving certificates that kubelets request. It denies requests that violate its rule.
 // In: certificate signing requests, and a ConfigMap with the machines' names and addresses. Out: approvals and denials with a reason.
 //
-// Kubernetes signs such requests but leaves their approval to others, because it can't know whether an address belongs to a machine. Each decision is
-// a single write, which the API server accepts only once. Therefore any number of these programs may run, and be killed, without a leader.
+// Kubernetes doesn't approve these requests itself, because it can't check whether an address belongs to a machine. Each decision is a single write,
+// which the API server accepts only once. Several replicas may therefore run without a leader, and each may be killed at any time.
 package approver
 
 import (
@@ -33,20 +33,18 @@ import (
 
 const (
 	workers = 4
-	// startLimit is how long the first list of requests may take. A program that can't get the list exits, so that the
-	// pod shows the failure.
+	// startLimit limits the time for the first list of requests. If the list isn't complete by then, the program exits, so that the pod shows the
+	// failure.
 	startLimit = time.Minute
-	// lookAgain is how often a request of an unknown machine is checked again, because "cluster up" may have added the machine since.
+	// lookAgain is the interval at which a request of an unknown machine is checked again. "cluster up" may add the machine later.
 	lookAgain = 5 * time.Second
-	// qps and burst limit the program's calls of the API per second: the thousand machines of a new cluster all request their certificates at the
-	// same time.
+	// qps and burst limit the program's API requests per second. The machines of a new cluster all request their certificates at the same time.
 	qps, burst = 50, 100
 )
 
-// reason is the text of the field reason in the conditions of approvals and denials.
 const reason = "PaictlRule"
 
-// Run decides certificate signing requests until ctx ends.
+// Run processes certificate signing requests until ctx ends.
 func Run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("pai-csr-approver", flag.ContinueOnError)
 	flags.SetOutput(out)
@@ -71,7 +69,7 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 // largest is the maximum size of a request, in bytes. A kubelet's request has about 500 bytes.
 const largest = 16 << 10
 
-// slim drops the fields of a request that the decision doesn't need. If a request is too large, slim also drops its content, so that the request is
+// slim removes the fields of a request that the decision doesn't need. If a request is too large, slim also removes its content. Such a request is
 // denied because it has no content.
 func slim(csr *certv1.CertificateSigningRequest) (*certv1.CertificateSigningRequest, error) {
 	csr.ManagedFields, csr.Annotations, csr.Labels, csr.Spec.Extra = nil, nil, nil, nil
@@ -158,7 +156,7 @@ func (a *approver) run(ctx context.Context) error {
 	return nil
 }
 
-// next decides the next request of the queue. It returns false when the program ends.
+// next processes the next request of the queue. It returns false when the program ends.
 func (a *approver) next(ctx context.Context) bool {
 	name, shutdown := a.queue.Get()
 	if shutdown {
@@ -181,7 +179,7 @@ func (a *approver) next(ctx context.Context) bool {
 	return true
 }
 
-// decide approves or denies a request, unless a decision exists already. It reports whether the request has to wait until its machine is known.
+// decide approves or denies a request that has no decision yet. wait reports whether the request has to wait because its machine is unknown.
 func (a *approver) decide(ctx context.Context, name string) (wait bool, err error) {
 	csr, exists := a.store.Get(name)
 	if !exists || len(csr.Status.Certificate) > 0 || len(csr.Status.Conditions) > 0 {
@@ -239,7 +237,7 @@ func (a *approver) addresses(ctx context.Context, node string) ([]netip.Addr, er
 	return out, nil
 }
 
-// tellUnknown logs that a node's request waits until the node is known. It logs this only once for each node.
+// tellUnknown logs once per node that the node's request waits because the node is unknown.
 func (a *approver) tellUnknown(ctx context.Context, node string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

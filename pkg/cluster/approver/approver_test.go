@@ -34,7 +34,6 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
-// cluster is a real API server, used with an administrator's rights.
 type cluster struct {
 	t     *testing.T
 	admin *rest.Config
@@ -48,7 +47,7 @@ func newCluster(t *testing.T, of *kube.Cluster) *cluster {
 	return c
 }
 
-// machines replaces the content of the ConfigMap, or removes the ConfigMap if data is nil.
+// machines replaces the content of the ConfigMap. If data is nil, it removes the ConfigMap.
 func (c *cluster) machines(data map[string]string) {
 	c.t.Helper()
 	api, ctx := c.api.CoreV1().ConfigMaps(machines.Namespace), context.WithoutCancel(c.t.Context())
@@ -61,7 +60,6 @@ func (c *cluster) machines(data map[string]string) {
 	}
 }
 
-// ask creates a certificate signing request as the requesting node, and returns the name of the created object.
 func (c *cluster) ask(a *asked) string {
 	c.t.Helper()
 	who := rest.CopyConfig(c.admin)
@@ -83,7 +81,6 @@ func (c *cluster) get(name string) *certv1.CertificateSigningRequest {
 	return csr
 }
 
-// decided waits for the decision about a request.
 func (c *cluster) decided(name string) certv1.CertificateSigningRequestCondition {
 	c.t.Helper()
 	var csr *certv1.CertificateSigningRequest

@@ -14,7 +14,6 @@ import (
 	certv1 "k8s.io/api/certificates/v1"
 )
 
-// decision is what happens to a request.
 type decision int
 
 const (
@@ -24,7 +23,7 @@ const (
 	denied
 )
 
-// verdict is a decision with its reason, which appears in the kubelet's log and in "kubectl get csr".
+// verdict is a decision with its reason. The kubelet's log and "kubectl get csr" show the reason.
 type verdict struct {
 	decision decision
 	node     string // "" if the request names no node
@@ -38,8 +37,8 @@ const (
 
 var subjectAlternativeName = asn1.ObjectIdentifier{2, 5, 29, 17}
 
-// judge applies the rule: a machine may only get a server certificate, for its own name and its own addresses. As its last check, it calls addresses
-// with the node's name, which returns the node's addresses, or nil for an unknown node.
+// judge decides on a request. A machine may only get a server certificate for its own name and addresses. The function addresses returns the
+// addresses of a node, or nil for an unknown node. judge calls it last.
 func judge(csr *certv1.CertificateSigningRequest, addresses func(node string) ([]netip.Addr, error)) (verdict, error) {
 	if csr.Spec.SignerName != certv1.KubeletServingSignerName {
 		return verdict{}, nil
@@ -74,7 +73,7 @@ func judge(csr *certv1.CertificateSigningRequest, addresses func(node string) ([
 	return v, nil
 }
 
-// parse parses a PEM text with exactly one request, and checks the request's signature, which proves that the requester has the key.
+// parse parses PEM text with exactly one request. It also checks the request's signature, which proves that the requester has the key.
 func parse(data []byte) (*x509.CertificateRequest, error) {
 	block, rest := pem.Decode(data)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(strings.TrimSpace(string(rest))) > 0 {
@@ -93,7 +92,7 @@ func parse(data []byte) (*x509.CertificateRequest, error) {
 	return req, nil
 }
 
-// checkSubject returns an error unless the subject consists of the requester's name and the group of nodes.
+// checkSubject returns an error unless the subject contains exactly the requester's name and the group of nodes.
 func checkSubject(req *x509.CertificateRequest, username string) error {
 	if req.Subject.CommonName != username {
 		return fmt.Errorf("common name %q: only the requester's, %q, is allowed", req.Subject.CommonName, username)
@@ -121,7 +120,7 @@ func checkUsages(usages []certv1.KeyUsage) error {
 	return nil
 }
 
-// checkContent rejects content that a kubelet never requests: the rights of a CA, and alternative names of types that can't be checked.
+// checkContent returns an error for content that a kubelet never requests: the rights of a CA, and alternative names of types that can't be checked.
 func checkContent(req *x509.CertificateRequest) error {
 	seen := false
 	for _, e := range req.Extensions {
@@ -144,7 +143,7 @@ func checkContent(req *x509.CertificateRequest) error {
 	return nil
 }
 
-// checkNames rejects all DNS names except the node's name, all email addresses and URIs, and a request without names.
+// checkNames returns an error for DNS names other than the node's name, email addresses, URIs, and a request without names.
 func checkNames(req *x509.CertificateRequest, node string) error {
 	if len(req.EmailAddresses)+len(req.URIs) > 0 {
 		return errors.New("email addresses and URIs are not allowed")

@@ -21,12 +21,11 @@ import (
 	certv1 "k8s.io/api/certificates/v1"
 )
 
-// asked is a certificate signing request before its encoding.
 type asked struct {
 	spec certv1.CertificateSigningRequestSpec
 	tmpl x509.CertificateRequest
 	key  crypto.Signer
-	// spoil changes the encoded request, which is in PEM.
+	// spoil changes the PEM text of the request.
 	spoil func([]byte) []byte
 }
 
@@ -66,7 +65,6 @@ func known(node string) ([]netip.Addr, error) {
 	}[node], nil
 }
 
-// names returns the extension with the given alternative names, each of which has its own type.
 func names(t testing.TB, list ...asn1.RawValue) pkix.Extension {
 	t.Helper()
 	value, err := asn1.Marshal(list)

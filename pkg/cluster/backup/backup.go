@@ -1,6 +1,5 @@
-// Package backup defines the archive of a whole cluster: parts with their checksums, encrypted with age; the snapshot of etcd in the format of etcd's
-// API; and which archives in a folder are kept.
-// In: readers of the parts, keys. Out: an archive, and the parts of an archive. Package pkg/cluster collects the parts, and restores them.
+// Package backup defines the archive of a whole cluster. The archive contains parts with their checksums, and is encrypted with age.
+// In: readers of the parts, keys. Out: an archive, and the parts of an archive. pkg/cluster collects and restores the parts.
 package backup
 
 import (
@@ -17,10 +16,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Format is the version of the archive format that this package writes. The package can't read newer versions.
+// Format is the version of the archive format that this package writes. The package can't read later versions.
 const Format = 1
 
-// The names of the first and the last file of an archive, which aren't parts.
+// The names of the first and the last file of an archive. Neither file is a part.
 const (
 	headName     = "paictl-backup.json"
 	manifestName = "manifest.json"
@@ -31,9 +30,9 @@ type Head struct {
 	Format  int    `json:"format"`
 	Paictl  string `json:"paictl"`
 	Cluster string `json:"cluster"`
-	// ID distinguishes clusters of the same name.
+	// ID distinguishes clusters that have the same name.
 	ID string `json:"id,omitempty"`
-	// UID is the UID of the cluster's namespace kube-system, which a restored cluster keeps; "" in older archives.
+	// UID is the UID of the namespace kube-system, or "" in older archives. A restored cluster keeps the UID.
 	UID  string    `json:"uid,omitempty"`
 	Time time.Time `json:"time"`
 }
@@ -62,7 +61,7 @@ type Part struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Missing describes a part that isn't in an archive, and why.
+// Missing is a part that isn't in an archive, with the reason.
 type Missing struct {
 	What string `json:"what"`
 	Why  string `json:"why"`
@@ -76,7 +75,7 @@ type Writer struct {
 	err      error
 }
 
-// NewWriter starts an archive with head as its first file. The caller must call Close first, and then close w.
+// NewWriter starts an archive with head as its first file. The caller must call Close before it closes w.
 func NewWriter(w io.Writer, seal Seal, head Head) (*Writer, error) {
 	head.Format = Format
 	out := &Writer{manifest: Manifest{Head: head}}
@@ -122,7 +121,7 @@ func (w *Writer) Describe(kubernetes string, machines []Machine) {
 func (w *Writer) put(name string, size int64, r io.Reader) error {
 	err := w.tar.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: size, ModTime: w.manifest.Time, Format: tar.FormatPAX})
 	if err == nil {
-		// If r has more than size bytes, io.Copy returns an error; fewer bytes are detected below.
+		// io.Copy returns an error if r has more than size bytes. The check below detects fewer bytes.
 		var n int64
 		n, err = io.Copy(w.tar, r)
 		if err == nil && n != size {

@@ -108,7 +108,7 @@ func TestAnArchiveThatIsNotWholeIsRefused(t *testing.T) {
 				broken[i] ^= 0x10
 				got, _, err := readAll(broken, keys)
 				if err == nil {
-					// A zstd stream contains bits without a meaning.
+					// Some bits in a zstd stream have no meaning.
 					assert.Equal(t, parts, got, "byte %d", i)
 					continue
 				}

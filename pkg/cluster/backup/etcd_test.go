@@ -22,7 +22,6 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/bundle/bundletest"
 )
 
-// etcd starts the bundle's etcd as a process on loopback, and returns its address.
 func etcd(t *testing.T, data string) (address string) {
 	t.Helper()
 	_, program := bundletest.Need(t, bundle.KindTool, "etcd")

@@ -10,30 +10,29 @@ import (
 	"time"
 )
 
-// File describes an archive that is in a folder, on a machine or in a bucket. Size is in bytes.
+// File describes an archive in a folder, on a machine or in a bucket. Size is in bytes.
 type File struct {
-	// Path is the archive's location in the format that commands accept: a path on this machine, ssh://..., s3://....
+	// Path is the archive's location in the format that commands accept: a local path, ssh://..., or s3://....
 	Path    string `json:"path"`
 	Cluster string `json:"cluster"`
-	// ID distinguishes clusters of the same name. It is empty for older archives.
+	// ID distinguishes clusters that have the same name. It is empty for older archives.
 	ID   string    `json:"id,omitempty"`
 	Time time.Time `json:"time"`
-	// WithoutHistory means that the history of jobs is missing although the cluster has a history. The names of archives that an earlier paictl wrote
-	// don't record this.
+	// WithoutHistory means that the job history is missing although the cluster has a job history. It is always false for archives of older paictl
+	// releases, because their names don't record this.
 	WithoutHistory bool  `json:"withoutHistory,omitempty"`
 	Size           int64 `json:"size"`
 }
 
-// Ending is the suffix of archives' names.
+// Ending is the suffix of an archive's name.
 const Ending = ".paictl-backup"
 
 const stamp = "20060102T150405Z"
 
 var named = regexp.MustCompile(`^(.+?)(?:\.([0-9a-f]{12}))?-([0-9]{8}T[0-9]{6}Z)(-without-history)?\.paictl-backup$`)
 
-// ID returns an identifier that distinguishes a cluster from others with the same name. It is a hash of two values: the UID of the namespace
-// kube-system, which is unique to a cluster, and the record of a restore, because a restored cluster keeps the UID of the saved cluster. It is empty
-// if the UID isn't known.
+// ID returns an identifier that distinguishes clusters with the same name, or "" if uid is empty. It is a hash of two values. The UID of the
+// namespace kube-system is unique to a cluster, but a restored cluster has the same UID as the saved cluster. restored is the record of a restore.
 func ID(uid, restored string) string {
 	if uid == "" {
 		return ""
@@ -42,7 +41,7 @@ func ID(uid, restored string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// Of returns the part of an archive's name that identifies its cluster: CLUSTER.ID. A cluster's name contains no dot.
+// Of returns CLUSTER.ID, the part of an archive's name that identifies the cluster. A cluster's name contains no dot.
 func Of(cluster, id string) string {
 	if id == "" {
 		return cluster
@@ -50,17 +49,18 @@ func Of(cluster, id string) string {
 	return cluster + "." + id
 }
 
-// Name returns the name of a cluster's archive: CLUSTER.ID-20261127T020000Z.paictl-backup. of is a result of Of.
+// Name returns the name of an archive: CLUSTER.ID-20261127T020000Z.paictl-backup. The argument is a result of Of.
 func Name(of string, at time.Time) string {
 	return of + "-" + at.UTC().Format(stamp) + Ending
 }
 
-// NameWithoutHistory returns the name of an archive without the history of jobs. The name records this because lists of archives don't open them.
+// NameWithoutHistory returns the name of an archive without the job history. The name shows the missing history, because programs list archives
+// without opening the archives.
 func NameWithoutHistory(of string, at time.Time) string {
 	return of + "-" + at.UTC().Format(stamp) + "-without-history" + Ending
 }
 
-// Named parses the name of an archive. It returns false if the name has another form.
+// Named parses the name of an archive. It returns false for any other name.
 func Named(name string) (File, bool) {
 	m := named.FindStringSubmatch(name)
 	if m == nil {
@@ -70,8 +70,8 @@ func Named(name string) (File, bool) {
 	return File{Cluster: m[1], ID: m[2], Time: at, WithoutHistory: m[4] != ""}, err == nil
 }
 
-// IsOf reports whether an archive belongs to a cluster. of is a result of Of: without an ID, it matches all clusters of that name; with an ID, only
-// that cluster. "" matches every archive.
+// IsOf reports whether an archive belongs to a cluster. The argument is a result of Of. Without an ID, the argument matches all clusters with that
+// name. If it is empty, it matches every archive.
 func (f File) IsOf(of string) bool {
 	return of == "" || of == f.Cluster || of == Of(f.Cluster, f.ID)
 }
@@ -83,14 +83,14 @@ func Sort(files []File) {
 	})
 }
 
-// Keep defines which archives of a cluster are kept: the last archives, and the last archive of each of the last days and weeks. Days and weeks
+// Keep defines how many archives of a cluster are kept: the latest archives, and the latest archive of each of several days and weeks. Days and weeks
 // without an archive don't count.
 type Keep struct {
 	Last, Daily, Weekly int
 }
 
-// Expired returns the files to delete. files must belong to one cluster, in the order of Sort. Expired always keeps the latest file and the latest
-// file with the history of jobs, which newer files without the history don't replace.
+// Expired returns the files to delete. files must belong to one cluster, in the order of Sort. Expired always keeps the latest file, and the latest
+// file with the job history.
 func (k Keep) Expired(files []File) []File {
 	withHistory := slices.IndexFunc(files, func(f File) bool { return !f.WithoutHistory })
 	days, weeks := map[string]bool{}, map[string]bool{}
@@ -104,7 +104,7 @@ func (k Keep) Expired(files []File) []File {
 			seen[key] = true
 			return true
 		}
-		// Evaluate both calls, because one archive may be the last of its day and of its week.
+		// Don't short-circuit these calls, because an archive may be both the latest of its day and the latest of its week.
 		day := first(days, f.Time.Format(time.DateOnly), k.Daily)
 		ofWeek := first(weeks, fmt.Sprintf("%d-%d", year, week), k.Weekly)
 		if i == 0 || i == withHistory || i < k.Last || day || ofWeek {
@@ -115,7 +115,7 @@ func (k Keep) Expired(files []File) []File {
 	return out
 }
 
-// ExpiredOfAll returns the files to delete if files may belong to several clusters. files must be in the order of Sort.
+// ExpiredOfAll returns the files to delete among files of several clusters. files must be in the order of Sort.
 func (k Keep) ExpiredOfAll(files []File) []File {
 	clusters := map[string][]File{}
 	for _, f := range files {

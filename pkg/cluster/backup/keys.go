@@ -12,14 +12,14 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// authorities lists the CAs whose files are in KeyFiles. Each CA has a key and a certificate, or two certificates during a rotation.
+// authorities lists the CAs whose files are in KeyFiles. Each CA has a key and a certificate. During a CA rotation, it has two certificates.
 var authorities = []string{"etc/kubernetes/pki/ca", "etc/kubernetes/pki/etcd/ca", "etc/kubernetes/pki/front-proxy-ca"}
 
 // longestKey is the maximum size of a file in PartKeys, in bytes.
 const longestKey = 1 << 20
 
-// StillTheKeys returns an error if the keys before and after the copy of etcd's database differ, because Secrets in the database may then be
-// encrypted with a key that the backup doesn't contain. Both arguments are in the format of PartKeys.
+// StillTheKeys returns an error if the keys have changed while etcd's database was copied. Secrets in the database may then be encrypted with a key
+// that the backup doesn't contain. Both arguments are in the format of PartKeys.
 func StillTheKeys(before, after []byte) error {
 	was, err := keysIn(before)
 	if err != nil {
@@ -35,8 +35,8 @@ func StillTheKeys(before, after []byte) error {
 	return hint.Errorf("make it again when the rotation of secrets or certificates has finished", "the cluster's keys changed while it was saved: the backup might be unreadable")
 }
 
-// CheckAuthorities returns an error if a CA's key doesn't belong to any of its certificates, because a cluster can't be created from such keys. keys
-// is in the format of PartKeys.
+// CheckAuthorities returns an error if a CA's key doesn't belong to any of its certificates. Such keys can't create a cluster. The argument keys is
+// in the format of PartKeys.
 func CheckAuthorities(keys []byte) error {
 	files, err := keysIn(keys)
 	if err != nil {
@@ -46,9 +46,9 @@ func CheckAuthorities(keys []byte) error {
 	return err
 }
 
-// OneCertificateEach returns a copy of keys with only one certificate for each CA: the certificate that belongs to the CA's key. If a backup is made
-// during a rotation of CAs, a file has two certificates whose order doesn't show which of them belongs to the key, and kube-controller-manager
-// accepts only one certificate. keys is in the format of PartKeys.
+// OneCertificateEach returns a copy of keys in which each CA has only the certificate that belongs to its key. If a backup was made during a CA
+// rotation, a file contains two certificates in any order, but kube-controller-manager accepts only one certificate. The argument keys is in the
+// format of PartKeys.
 func OneCertificateEach(keys []byte) ([]byte, error) {
 	files, err := keysIn(keys)
 	if err != nil {
@@ -86,7 +86,7 @@ func OneCertificateEach(keys []byte) ([]byte, error) {
 }
 
 // ownCertificates returns the certificate that belongs to each CA's key, by the name of the certificate's file. It omits a CA without a certificate,
-// because another check detects missing files.
+// because another check reports missing files.
 func ownCertificates(files map[string]string) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for _, name := range authorities {

@@ -33,8 +33,8 @@ var (
 // longest is the maximum size of the head and of the manifest, in bytes.
 const longest = 16 << 20
 
-// Read reads a whole archive, checks it, and calls part with each of its parts. The function part needn't read its reader to the end. The caller may
-// only trust the parts after Read has returned without an error, because a truncated archive is only detected at its end.
+// Read reads a whole archive, checks it, and calls part for each part. The function part may stop reading before the end of its reader. The caller
+// must not trust the parts until Read has returned nil, because Read detects a truncated archive only at the end.
 func Read(r io.Reader, keys Keys, part func(name string, size int64, r io.Reader) error) (*Manifest, error) {
 	opened, err := keys.open(bufio.NewReaderSize(r, 1<<16))
 	if err != nil {
@@ -61,7 +61,7 @@ func Read(r io.Reader, keys Keys, part func(name string, size int64, r io.Reader
 			if err != nil {
 				return nil, err
 			}
-			// Read to the end, because a mark at the end of the encrypted data shows whether the data is complete.
+			// Read to the end, where a mark shows that the encrypted data is complete.
 			if _, err := io.Copy(io.Discard, unpacked); err != nil {
 				return nil, damaged(err)
 			}
@@ -140,7 +140,7 @@ func (r *reader) part(h *tar.Header) error {
 	return nil
 }
 
-// failing is a reader that remembers the error of a failed read.
+// failing is a reader that stores the error of a failed read.
 type failing struct {
 	r   io.Reader
 	err error

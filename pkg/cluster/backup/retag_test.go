@@ -14,7 +14,7 @@ import (
 // dropped is the result of an edit that removes a file.
 const dropped = "\x00dropped"
 
-// retag rewrites an archive that isn't encrypted, with files that edit has changed or removed.
+// retag rewrites an unencrypted archive. edit changes or removes files.
 func retag(t *testing.T, archive []byte, edit func(name, text string) string) []byte {
 	t.Helper()
 	unpacked, err := zstd.NewReader(bytes.NewReader(archive))

@@ -14,15 +14,14 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Seal defines how an archive is encrypted: to recipients, or with a passphrase. If neither is set, the archive isn't encrypted, which requires
-// Plain.
+// Seal defines how an archive is encrypted, either for recipients or with a passphrase. An archive without encryption requires Plain.
 type Seal struct {
 	Recipients []age.Recipient
 	Passphrase secret.String
 	Plain      bool
 }
 
-// Sealed returns a text that says how an archive is encrypted.
+// Sealed returns text that describes the encryption of an archive.
 func (s Seal) Sealed() string {
 	switch {
 	case len(s.Recipients) > 0:
@@ -56,12 +55,13 @@ func (s Seal) wrap(w io.Writer) (io.WriteCloser, error) {
 	return out, nil
 }
 
-// open is a writer whose Close doesn't close the writer below it.
+// open is a writer whose Close doesn't close the underlying writer.
 type open struct{ io.Writer }
 
 func (open) Close() error { return nil }
 
-// Recipients parses public keys ("age1…") in texts and in files. A text holds one key; a file holds one key per line, and comments that begin with #.
+// Recipients parses public keys ("age1…") in texts and in files. A text contains one key. A file contains one key per line, and comments that begin
+// with #.
 func Recipients(texts, files []string) ([]age.Recipient, error) {
 	var out []age.Recipient
 	for _, t := range texts {
@@ -90,12 +90,12 @@ func fromFile[T any](name string, parse func(io.Reader) ([]T, error)) ([]T, erro
 	return parse(f)
 }
 
-// Keys holds the keys that can open an archive.
+// Keys holds the keys that can decrypt an archive.
 type Keys struct {
 	Identities []age.Identity
-	// Passphrase returns the passphrase of an archive. The function is nil if no passphrase can be obtained.
+	// Passphrase returns the passphrase of an archive. The function is nil if no passphrase is available.
 	Passphrase func() (secret.String, error)
-	// Plain allows an archive that isn't encrypted. Anyone may have written or changed such an archive.
+	// Plain allows an archive that isn't encrypted. Any user may have written or changed such an archive.
 	Plain bool
 }
 
@@ -105,7 +105,7 @@ func Identities(files []string) ([]age.Identity, error) {
 	for _, f := range files {
 		all, err := fromFile(f, age.ParseIdentities)
 		if err != nil {
-			// An error of age's parser may contain the line, and so a private key.
+			// Drop the error of age's parser, because it may contain a private key.
 			if _, gone := errors.AsType[*os.PathError](err); !gone {
 				err = errors.New("it can't be read as private keys")
 			}
@@ -120,7 +120,7 @@ func Identities(files []string) ([]age.Identity, error) {
 const (
 	ageMagic  = "age-encryption.org/"
 	zstdMagic = "\x28\xb5\x2f\xfd"
-	// scrypt begins the only stanza of an archive that is encrypted with a passphrase.
+	// scrypt is the prefix of the only stanza in an archive that is encrypted with a passphrase.
 	scrypt = "-> scrypt "
 )
 

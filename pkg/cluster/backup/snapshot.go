@@ -10,9 +10,9 @@ import (
 	"io"
 )
 
-// Snapshot reads etcd's database from etcd's streaming API. POST /v3/maintenance/snapshot returns lines of JSON, each with a piece of the database in
-// base64 and the number of remaining bytes. The last line contains the SHA-256 of the whole database. Read returns the database followed by the
-// checksum, which is the format of etcd's own tools, and an error if the database isn't complete.
+// Snapshot reads etcd's database from etcd's streaming API. POST /v3/maintenance/snapshot returns lines of JSON. Each line contains a piece of the
+// database in base64 and the number of remaining bytes. The last line contains the SHA-256 of the whole database. Read returns the database
+// followed by the checksum, which is the format of etcd's own tools. Read returns an error if the database isn't complete.
 type Snapshot struct {
 	in    *json.Decoder
 	size  int64
@@ -22,7 +22,6 @@ type Snapshot struct {
 	done  bool
 }
 
-// snapshotLine is one line of the stream.
 type snapshotLine struct {
 	Result struct {
 		Remaining json.Number `json:"remaining_bytes"`
@@ -96,7 +95,7 @@ func (s *Snapshot) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// end reads the checksum, which is the last piece of the stream, and compares it with the checksum of the database.
+// end reads the checksum at the end of the stream, and compares it with the checksum of the database.
 func (s *Snapshot) end() error {
 	if s.done {
 		return io.EOF

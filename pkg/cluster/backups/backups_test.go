@@ -53,7 +53,7 @@ func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
 const token = "open-sesame"
 
-// site is a cluster with a real etcd and a real API server, the files of its machine, and another machine for the backups.
+// site is a cluster with a real etcd and a real API server. It also holds the files of its machine, and another machine for the backups.
 type site struct {
 	t        *testing.T
 	cluster  *kube.Cluster
@@ -122,8 +122,8 @@ func (s *site) machine(root string) string {
 	return strconv.Itoa(state.API.Ports.Etcd)
 }
 
-// mount simulates how the chart mounts parts of the machine into the pod: folders, and single files. A mounted file keeps the content that it has
-// when the pod starts, even if the file is replaced later.
+// mount simulates the mounts of the machine's files in the pod: folders, and single files. A mounted file keeps its content after the start of the
+// pod, even if the file is replaced later.
 func (s *site) mount() {
 	s.t.Helper()
 	text, err := os.ReadFile("../../../templates/testdata/golden/cluster-backup.plain.yaml")
@@ -153,7 +153,6 @@ func (s *site) mount() {
 	require.Equal(s.t, 2, mounted)
 }
 
-// pushed stores a copy of the configuration in the cluster.
 func (s *site) pushed() {
 	s.t.Helper()
 	files, err := config.ReadFiles("../../config/store/testdata/cluster")
@@ -187,7 +186,6 @@ func (s *site) give(files map[string][]byte) {
 	require.NoError(s.t, err)
 }
 
-// push stores a configuration in which text replaces old.
 func (s *site) push(old, text string) {
 	s.t.Helper()
 	require.NoError(s.t, s.cluster.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Delete(s.t.Context(), store.ConfigMapName, metav1.DeleteOptions{}))
@@ -199,7 +197,7 @@ func (s *site) push(old, text string) {
 	s.give(files)
 }
 
-// history starts the job controller's own server, with an archive in SQLite.
+// history starts the job controller's server with an archive in SQLite.
 func (s *site) history() {
 	s.t.Helper()
 	kept, err := archive.Open(s.t.Context(), archive.Options{Path: filepath.Join(s.t.TempDir(), "archive.db")})
@@ -222,14 +220,13 @@ func (s *site) elsewhere() {
 	s.args["jobs"] = jobs.URL
 }
 
-// noExport is an archive in PostgreSQL, which can't be exported.
+// noExport is an archive in PostgreSQL. It can't be exported.
 type noExport struct{ archive.Store }
 
 func (noExport) Export(context.Context, bool) (io.ReadCloser, int64, error) {
 	return nil, 0, archive.ErrElsewhere
 }
 
-// own returns the part of an archive's name that identifies the cluster.
 func (s *site) own() string {
 	s.t.Helper()
 	uid, notes, err := kube.Identity(s.t.Context(), s.cluster.Client, backup.NotesName)
@@ -250,7 +247,6 @@ func (s *site) note(key, text string) {
 	require.NoError(s.t, err)
 }
 
-// run runs the program, and returns its log and its error.
 func (s *site) run() (string, error) {
 	s.t.Helper()
 	text, err := json.Marshal(s.settings)
@@ -266,7 +262,6 @@ func (s *site) run() (string, error) {
 	return out.String(), err
 }
 
-// kept returns the names of the files in the folder for backups.
 func (s *site) kept() (names []string) {
 	s.t.Helper()
 	all, err := os.ReadDir(s.dir)
@@ -349,8 +344,8 @@ func TestAClusterSavesItself(t *testing.T) {
 	assert.Empty(t, left)
 }
 
-// TestTheEtcdOfAnotherMasterIsSavedWhereTheOwnIsNone uses the real etcd as the etcd of another master. The machine's own etcd is off, or separated
-// from the others, in which case it responds with the error of etcd 3.6.
+// TestTheEtcdOfAnotherMasterIsSavedWhereTheOwnIsNone uses the real etcd as the etcd of another master. The machine's own etcd is off or separated
+// from the others. If it is separated, it responds with the error of etcd 3.6.
 func TestTheEtcdOfAnotherMasterIsSavedWhereTheOwnIsNone(t *testing.T) {
 	const own = "127.0.0.2"
 	for name, c := range map[string]struct {
@@ -380,7 +375,7 @@ func TestTheEtcdOfAnotherMasterIsSavedWhereTheOwnIsNone(t *testing.T) {
 	}
 }
 
-// member starts an etcd member at an address, with a self-signed certificate that it adds to the machine's CA certificates.
+// member starts an etcd member with a self-signed certificate at an address. It adds the certificate to the machine's CA certificates.
 func (s *site) member(host string, answer http.HandlerFunc) {
 	s.t.Helper()
 	public, private, err := ed25519.GenerateKey(rand.Reader)
@@ -400,8 +395,8 @@ func (s *site) member(host string, answer http.HandlerFunc) {
 	s.t.Cleanup(server.Close)
 }
 
-// TestAKeyThatIsReplacedMeanwhileIsNoticed replaces a key file while the program reads etcd's database, as a "cluster secrets rotate" at the same
-// time would do.
+// TestAKeyThatIsReplacedMeanwhileIsNoticed replaces a key file while the program reads etcd's database. A concurrent "cluster secrets rotate" would
+// do the same.
 func TestAKeyThatIsReplacedMeanwhileIsNoticed(t *testing.T) {
 	const own = "127.0.0.3"
 	s := newSite(t)
@@ -417,7 +412,7 @@ func TestAKeyThatIsReplacedMeanwhileIsNoticed(t *testing.T) {
 			assert.NoError(t, os.WriteFile(file+".new", []byte("another key"), 0o600))
 			assert.NoError(t, os.Rename(file+".new", file))
 		}
-		// Read the whole request first, because etcd closes the connection if the body isn't read when the response begins.
+		// Read the whole request first, because etcd closes the connection if it responds before the body is read.
 		body, err := io.ReadAll(r.Body)
 		assert.NoError(t, err)
 		r.Body = io.NopCloser(bytes.NewReader(body))
@@ -525,7 +520,7 @@ func TestABackupOfItselfThatFailsLeavesNothingAndSaysWhy(t *testing.T) {
 	}
 }
 
-// An error after the backup was stored is only logged, because otherwise Kubernetes would make another backup.
+// An error after the backup was stored is only logged. Otherwise Kubernetes would make another backup.
 func TestABackupIsGoodWhereTheClusterCannotBeToldOfIt(t *testing.T) {
 	s := newSite(t)
 	require.NoError(t, s.cluster.Client.CoreV1().ConfigMaps(backup.NotesNamespace).Delete(t.Context(), backup.NotesName, metav1.DeleteOptions{}))

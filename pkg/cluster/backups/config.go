@@ -18,10 +18,10 @@ import (
 
 // Config is the configuration that the chart writes into a ConfigMap. It contains no secrets.
 type Config struct {
-	// To is the place for the backups: ssh://... or s3://....
+	// To is the target of the backups: ssh://... or s3://....
 	To         string   `json:"to"`
 	Recipients []string `json:"recipients"`
-	// Prune deletes expired backups, as defined by Keep, after a new backup was made.
+	// Prune deletes expired backups after each new backup. Keep defines which backups have expired.
 	Prune bool `json:"prune"`
 	Keep  struct {
 		Last   int `json:"last"`
@@ -39,14 +39,14 @@ type Config struct {
 	} `json:"ssh"`
 }
 
-// Names of files in the credentials folder, which the chart mounts. Any of these files may be missing.
+// Names of files in the credentials folder, which the chart mounts. Each file is optional.
 const (
 	fileSecretKey    = "s3.secretAccessKey"
 	fileSessionToken = "s3.sessionToken"
 	filePrivateKey   = "ssh.privateKey"
 )
 
-// readConfig reads the configuration, and checks it as far as possible without connecting to other machines.
+// readConfig reads and checks the configuration, without connecting to other machines.
 func readConfig(file string) (*Config, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -71,7 +71,7 @@ func (c *Config) keep() backup.Keep {
 	return backup.Keep{Last: c.Keep.Last, Daily: c.Keep.Daily, Weekly: c.Keep.Weekly}
 }
 
-// open returns the target. It writes the files that the target needs into own, a folder that only this program uses.
+// open returns the target. It writes the files that the target needs into own, a private folder of this program.
 func (c *Config) open(credentials, own string) (target.Target, error) {
 	s3 := target.S3{Endpoint: c.S3.Endpoint, Region: c.S3.Region}
 	if c.S3.CA != "" {
@@ -88,7 +88,7 @@ func (c *Config) open(credentials, own string) (target.Target, error) {
 		}
 		env[name] = text
 	}
-	// Take the credentials only from env, not from the environment of the pod.
+	// Take the credentials only from env, and not from the environment of the pod.
 	s3.Getenv = func(name string) string { return env[name] }
 	return target.Open(c.To, target.Options{S3: s3, Dial: func(m target.Machine) (*ssh.Client, ssh.Target, error) {
 		return c.dial(m, credentials, own)

@@ -25,16 +25,16 @@ import (
 )
 
 const (
-	// answerTime limits how long etcd may take to begin its response; historyTime limits how long the job controller may take to copy its history.
+	// answerTime is the timeout for the beginning of etcd's response. historyTime is the timeout for the job controller's copy of its history.
 	answerTime  = time.Minute
 	historyTime = 2 * time.Hour
-	// quorumTime limits how long a member of etcd may take to confirm its state with the other members.
+	// quorumTime is the timeout for a linearizable read from a member of etcd.
 	quorumTime = 15 * time.Second
-	// maxReason is the maximum length of an error response that is read, in bytes.
+	// maxReason is the maximum number of bytes that are read from an error response.
 	maxReason = 4 << 10
 )
 
-// parts adds all parts to the archive, in the same order as "paictl cluster backup". without is the reason why the history of jobs is known to be
+// parts adds all parts to the archive, in the same order as "paictl cluster backup". The argument without is the reason why the job history is
 // unavailable, or nil.
 func (s *saver) parts(ctx context.Context, w *backup.Writer, pushed *store.Copy, masters []string, without error) error {
 	for _, name := range slices.Sorted(maps.Keys(pushed.Files)) {
@@ -70,7 +70,6 @@ func (s *saver) parts(ctx context.Context, w *backup.Writer, pushed *store.Copy,
 	return s.addJobs(ctx, w)
 }
 
-// keys returns the files of backup.KeyFiles as a tar archive.
 func (s *saver) keys() ([]byte, error) {
 	var out bytes.Buffer
 	to := tar.NewWriter(&out)
@@ -96,8 +95,7 @@ func (s *saver) keys() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// addEtcd adds a snapshot of the database of the machine's own etcd. If this etcd doesn't respond, or is separated from the other members, addEtcd
-// uses another machine's etcd.
+// addEtcd adds a snapshot from the machine's own etcd. If this member doesn't respond or has no quorum, addEtcd uses the etcd of another machine.
 func (s *saver) addEtcd(ctx context.Context, w *backup.Writer, masters []string) error {
 	client, err := s.etcdClient()
 	if err != nil {
@@ -128,8 +126,7 @@ func (s *saver) addEtcd(ctx context.Context, w *backup.Writer, masters []string)
 	return errors.Join(errs...)
 }
 
-// isCurrent returns nil if a member of etcd has the current state. Its request only succeeds if the member can reach a majority of the members;
-// otherwise a snapshot of this member could be outdated.
+// isCurrent returns nil if a member of etcd can reach a majority of the members. Otherwise a snapshot of this member could be outdated.
 func isCurrent(ctx context.Context, client *http.Client, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, quorumTime)
 	defer cancel()
@@ -140,7 +137,7 @@ func isCurrent(ctx context.Context, client *http.Client, url string) error {
 	return body.Close()
 }
 
-// etcdClient returns a client that uses the certificate of the machine's own etcd member, which the other members accept as well.
+// etcdClient returns a client with the certificate of the machine's own etcd member. The other members accept the same certificate.
 func (s *saver) etcdClient() (*http.Client, error) {
 	pki := filepath.Join(s.root, "etc/kubernetes/pki/etcd")
 	own, err := tls.LoadX509KeyPair(filepath.Join(pki, "server.crt"), filepath.Join(pki, "server.key"))
@@ -161,8 +158,7 @@ func (s *saver) etcdClient() (*http.Client, error) {
 	}}, nil
 }
 
-// addJobs adds the history of jobs. If it returns a *backup.NoHistoryError, the backup is made again without the history, under a name that shows
-// that the history is missing.
+// addJobs adds the job history. If it returns a *backup.NoHistoryError, the backup is repeated without the history, under another name.
 func (s *saver) addJobs(ctx context.Context, w *backup.Writer) error {
 	token, err := access.Read(s.token)
 	if err != nil {
@@ -191,7 +187,6 @@ func (s *saver) addJobs(ctx context.Context, w *backup.Writer) error {
 	return w.Add(backup.PartJobs, size, body)
 }
 
-// statusError is the error for an HTTP response whose status isn't 200.
 type statusError struct {
 	code int
 	text string
@@ -200,7 +195,7 @@ type statusError struct {
 // Error implements error.
 func (e *statusError) Error() string { return e.text }
 
-// ask sends a request, and returns the body of the response, which the caller must close, and its size, or -1 if the server doesn't report the size.
+// ask sends a request. It returns the body of the response, which the caller must close, and its size, or -1 if the server doesn't report the size.
 func ask(ctx context.Context, client *http.Client, method, url, body string, header http.Header) (answer io.ReadCloser, size int64, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {

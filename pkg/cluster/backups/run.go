@@ -1,7 +1,7 @@
-// Package backups implements the program cmd/pai-backup, which makes a cluster's own backups from inside the cluster, as "paictl cluster backup" does
-// from outside.
-// In: settings, the files of a control plane machine, its etcd, the API server, the job controller. Out: an archive in its target, encrypted to keys
-// that the cluster doesn't have; a note of the time. It also deletes old archives.
+// Package backups implements the program cmd/pai-backup, which makes backups from inside the cluster. "paictl cluster backup" makes them from
+// outside.
+// In: settings, the files of a control plane machine, its etcd, the API server, the job controller. Out: an archive in its target, encrypted to
+// keys that the cluster doesn't have; a note of the time. The program also deletes old archives.
 package backups
 
 import (
@@ -30,7 +30,6 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// options holds the URLs and paths from the command line.
 type options struct {
 	config, credentials string
 	root                string // prefix for paths of the machine
@@ -39,7 +38,7 @@ type options struct {
 	kubeconfig          string
 }
 
-// Run runs the program pai-backup with the arguments args. It logs to out.
+// Run runs the program pai-backup with the arguments args. It writes its log to out.
 func Run(ctx context.Context, args []string, out io.Writer) error {
 	var o options
 	fs := flag.NewFlagSet("pai-backup", flag.ContinueOnError)
@@ -85,7 +84,6 @@ func (o *options) api() (kubernetes.Interface, error) {
 	return kubernetes.NewForConfig(c)
 }
 
-// saver makes one backup.
 type saver struct {
 	options
 	config *Config
@@ -157,8 +155,8 @@ func (s *saver) save(ctx context.Context) (err error) {
 	return nil
 }
 
-// after runs the steps whose failure doesn't affect the new backup. notes contains the cluster's notes from before the backup; without is the reason
-// why the history of jobs is missing, or nil.
+// after runs the steps whose failure doesn't affect the new backup. The argument notes contains the cluster's notes before the backup. The argument
+// without is the reason why the job history is missing, or nil.
 func (s *saver) after(ctx context.Context, to target.Target, made backup.Head, notes map[string]string, without error) {
 	warn := func(what string, err error) {
 		s.log.WarnContext(ctx, "the backup is made, but", "what", what, "error", err, "remedy", hint.Of(err))
@@ -183,7 +181,7 @@ func (s *saver) after(ctx context.Context, to target.Target, made backup.Head, n
 	}
 }
 
-// note records the time of the last backup in the cluster, and the time of the last backup with the history of jobs.
+// note records the time of the last backup, and the time of the last backup with the job history, in the cluster.
 func (s *saver) note(ctx context.Context, at time.Time, before map[string]string, without error) error {
 	patch, err := backup.Notes(before, at, without)
 	if err != nil {
@@ -193,7 +191,7 @@ func (s *saver) note(ctx context.Context, at time.Time, before map[string]string
 	return err
 }
 
-// masters returns the addresses of the machines with etcd, beginning with the machine on which this program runs.
+// masters returns the addresses of the machines with etcd, beginning with the machine of this program.
 func (s *saver) masters(c *config.Cluster) []string {
 	out := []string{s.etcd}
 	for _, m := range c.Layout.MachineList {

@@ -21,7 +21,7 @@ type Bundle struct {
 	cacheFile string
 }
 
-// Open reads the manifest of the bundle in dir. It doesn't hash the files, as Verify and VerifyArtifacts do.
+// Open reads the manifest of the bundle in dir. Unlike Verify and VerifyArtifacts, it doesn't hash the files.
 func Open(dir string) (*Bundle, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -48,7 +48,7 @@ func (b *Bundle) Dir() string { return b.dir }
 // Manifest returns the whole manifest.
 func (b *Bundle) Manifest() Manifest { return b.manifest }
 
-// Lookup returns the artifact with a kind and name, and whether it exists.
+// Lookup returns the artifact with a kind and a name, and whether it exists.
 func (b *Bundle) Lookup(kind, name string) (Artifact, bool) {
 	for _, a := range b.manifest.Artifacts {
 		if a.Kind == kind && a.Name == name {
@@ -58,7 +58,7 @@ func (b *Bundle) Lookup(kind, name string) (Artifact, bool) {
 	return Artifact{}, false
 }
 
-// List returns the artifacts of a kind in the manifest's order, or all artifacts for "".
+// List returns the artifacts of a kind in the manifest's order. If kind is "", it returns all artifacts.
 func (b *Bundle) List(kind string) []Artifact {
 	var out []Artifact
 	for _, a := range b.manifest.Artifacts {
@@ -74,7 +74,7 @@ func (b *Bundle) File(a Artifact) string {
 	return filepath.Join(b.dir, filepath.FromSlash(a.Path))
 }
 
-// defaultCacheFile returns the path of the cache in the user's cache folder, or "" if the user has no such folder.
+// defaultCacheFile returns the path of the cache in the user's cache folder, or "" if the folder can't be determined.
 func defaultCacheFile() string {
 	dir, err := os.UserCacheDir()
 	if err != nil {

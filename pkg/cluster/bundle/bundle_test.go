@@ -16,7 +16,6 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// newBundle writes a bundle from a map of file names to contents, and opens it.
 func newBundle(t *testing.T, files map[string]string) *Bundle {
 	t.Helper()
 	dir := t.TempDir()
@@ -139,7 +138,7 @@ func TestVerifyArtifactsHashesAnUnchangedFileOnce(t *testing.T) {
 	age(t, file)
 	require.NoError(t, b.VerifyArtifacts(t.Context(), list))
 
-	// The size, inode and time are the same as before. Only the cache lets this check succeed, which shows that the file wasn't hashed.
+	// The size, inode and time are unchanged. The check succeeds, which shows that the file wasn't hashed.
 	require.NoError(t, os.WriteFile(file, []byte("FIRST"), 0o755))
 	old, err := os.Stat(b.cacheFile)
 	require.NoError(t, err)

@@ -13,13 +13,13 @@ const (
 	ManifestKind = "Bundle"
 )
 
-// The origins of a bundle. The command that made a bundle is "paictl bundle ORIGIN".
+// The origins of a bundle. The command "paictl bundle ORIGIN" makes a bundle.
 const (
 	OriginBuild = "build"
 	OriginFetch = "fetch"
 )
 
-// OwnRegistry is the registry with the images of paictl's own programs, unless the docker-registry of a cluster names another registry.
+// OwnRegistry is the registry with the images of paictl's own programs, unless a cluster's docker-registry overrides it.
 const OwnRegistry = "docker.io/openpai"
 
 // ManifestFile is the name of the manifest in a bundle's folder.
@@ -32,8 +32,8 @@ const (
 	KindImage     = "image"      // an OCI image as a tar that "ctr images import" reads
 	KindTool      = "tool"       // an executable that runs on the operator's machine only (api-only sandbox, promtool)
 	KindChart     = "chart"      // a Helm chart as an archive, for users who install it without paictl
-	// KindDriver is a package of NVIDIA's driver or of its dependencies, a .deb for the machines of one distribution. The operator adds it; "bundle
-	// build" and "bundle fetch" don't change it.
+	// KindDriver is a package of NVIDIA's driver or of its dependencies, a .deb for one distribution. The operator adds such packages. "bundle build"
+	// and "bundle fetch" don't change them.
 	KindDriver = "driver-package"
 )
 
@@ -49,7 +49,7 @@ type Manifest struct {
 	// Kubernetes is the release of kubelet, kubeadm and the control plane, such as v1.36.3.
 	Kubernetes string `yaml:"kubernetes" json:"kubernetes"`
 	Arch       string `yaml:"arch" json:"arch"` // amd64
-	// Origin is OriginBuild or OriginFetch. Remedies use it to name the right command.
+	// Origin is OriginBuild or OriginFetch. Remedies contain the command of the same name.
 	Origin    string     `yaml:"origin" json:"origin"`
 	Artifacts []Artifact `yaml:"artifacts" json:"artifacts"`
 }
@@ -78,8 +78,8 @@ type Artifact struct {
 	System string `yaml:"system,omitempty" json:"system,omitempty"`
 }
 
-// id identifies an artifact in a bundle. For driver packages it includes the distribution and the version, because a bundle may contain a package in
-// several versions and for several distributions.
+// id identifies an artifact in a bundle. For driver packages it contains the distribution and the version, because a bundle may contain several
+// versions of a package for several distributions.
 func (a Artifact) id() string {
 	if a.Kind == KindDriver {
 		return a.Kind + "/" + strings.TrimPrefix(a.Path, driverDir)
@@ -88,7 +88,7 @@ func (a Artifact) id() string {
 }
 
 // NeededBy reports whether a machine needs the artifact. Every machine needs an artifact without roles. Otherwise the roles select machines of the
-// control plane ("master") and machines that run jobs ("worker"). A machine may be both.
+// control plane ("master") and machines that run jobs ("worker"). A machine may have both roles.
 func (a Artifact) NeededBy(controlPlane, worker bool) bool {
 	return len(a.Roles) == 0 || controlPlane && slices.Contains(a.Roles, "master") || worker && slices.Contains(a.Roles, "worker")
 }
@@ -112,8 +112,8 @@ func PathOf(kind, name string) string {
 
 const driverDir = "driver/"
 
-// DriverPath returns the path of a driver package in a bundle. It consists of a folder for the distribution and apt's name for the file, which
-// escapes the colon in a version.
+// DriverPath returns the path of a driver package in a bundle. The folder is named after the distribution. The file has apt's name, in which the
+// colon of a version is escaped.
 func DriverPath(system, name, version, arch string) string {
 	return driverDir + system + "/" + name + "_" + strings.ReplaceAll(version, ":", "%3a") + "_" + arch + ".deb"
 }

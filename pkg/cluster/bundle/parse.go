@@ -13,7 +13,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// ParseManifest decodes the manifest of a bundle strictly: an unknown or repeated key, a second document and an invalid value are errors. Errors
+// ParseManifest decodes the manifest of a bundle strictly. An unknown or repeated key, a second document and an invalid value are errors. Errors
 // contain the file's name and the position.
 func ParseManifest(file string, data []byte) (*Manifest, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
@@ -34,7 +34,7 @@ func ParseManifest(file string, data []byte) (*Manifest, error) {
 	return &m, nil
 }
 
-// check returns one error with all mistakes in a manifest.
+// check returns one error with all problems in a manifest.
 func (m *Manifest) check() error {
 	var errs []error
 	if m.APIVersion != APIVersion || m.Kind != ManifestKind {

@@ -6,7 +6,7 @@ import (
 	"github.com/openpai/paictl"
 )
 
-// imagedServices returns the name of the service for each image in a bundle that a service runs.
+// imagedServices maps the name of an image in a bundle to the service that runs the image.
 func imagedServices() map[string]string {
 	out := map[string]string{
 		"prometheus": "prometheus", "alertmanager": "alert-manager", "node-exporter": "node-exporter",
@@ -20,15 +20,14 @@ func imagedServices() map[string]string {
 	return out
 }
 
-// runtimeImage is the image in the pods of jobs. The key runtimeKey in the section of the job controller contains its reference.
+// runtimeImage is the image in the pods of jobs. In the section of the job controller, the key runtimeKey contains the image's reference.
 const runtimeImage, runtimeService, runtimeKey = "pai-runtime", "job-controller", "runtimeImage"
 
 // FetchedServices returns the services whose images "paictl bundle build" can't build.
 func FetchedServices() []string { return []string{"grafana", "kube-state-metrics"} }
 
-// ServiceSections returns sections for services-configuration.yaml, with a bundle's images for the services that run them. Services whose images only
-// "bundle fetch" provides are disabled if their image is missing. If a bundle contains no image of any service, ServiceSections returns nil, because
-// the charts' default images work as well.
+// ServiceSections returns sections for services-configuration.yaml, with a bundle's images for the services that run them. It disables services whose
+// image is missing and can't be built. It returns nil if a bundle contains no image of any service, because the charts' default images work as well.
 func ServiceSections(images []Artifact) map[string]map[string]any {
 	sections := map[string]map[string]any{}
 	for _, a := range images {
@@ -58,7 +57,6 @@ func ServiceSections(images []Artifact) map[string]map[string]any {
 	return sections
 }
 
-// cutReference splits a reference REPOSITORY:TAG, and removes a digest.
 func cutReference(ref string) (repository, tag string, ok bool) {
 	ref, _, _ = strings.Cut(ref, "@")
 	i := strings.LastIndex(ref, ":")

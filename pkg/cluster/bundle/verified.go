@@ -12,7 +12,7 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// stamp identifies the state of a file at the time when it was hashed.
+// stamp identifies the state of a file when it was hashed.
 type stamp struct {
 	Size   int64  `json:"size"`
 	Inode  uint64 `json:"inode"`
@@ -20,13 +20,12 @@ type stamp struct {
 	SHA256 string `json:"sha256"`
 }
 
-// settled is how old a file's last change must be before its stamp is trusted, because two writes within the resolution of a file system's clock can
-// have the same time.
+// settled is the minimum age of a file's last change before the file's stamp is valid. Two writes can have the same time if they follow each other
+// within the resolution of the file system's clock.
 const settled = time.Second
 
 // VerifyArtifacts checks only the given artifacts, and returns a *CorruptError like Verify. It doesn't hash a file whose size, inode and modification
-// time haven't changed since its last successful check. The cache for this is a file in the user's cache folder; if the cache can't be used, all
-// files are hashed.
+// time haven't changed since its last successful check. The results are cached in the user's cache folder. Without the cache, all files are hashed.
 func (b *Bundle) VerifyArtifacts(ctx context.Context, list []Artifact) error {
 	known := readStamps(b.cacheFile)
 	var todo []Artifact
@@ -40,7 +39,7 @@ func (b *Bundle) VerifyArtifacts(ctx context.Context, list []Artifact) error {
 	if len(todo) == 0 {
 		return nil
 	}
-	// Take the stamps before hashing, so that the next check detects a change that happens while a file is hashed.
+	// Take the stamps before hashing, so that the next check detects a change during the hashing.
 	fresh := map[string]stamp{}
 	for _, a := range todo {
 		if s, err := stampOf(b.File(a)); err == nil && time.Since(time.Unix(0, s.MTime)) > settled {
@@ -79,8 +78,8 @@ func readStamps(file string) map[string]stamp {
 	return known
 }
 
-// addStamps adds stamps to the cache. It removes the stamps of deleted files, so that the cache doesn't grow. It ignores errors, because without the
-// cache the next run only hashes the files again.
+// addStamps adds stamps to the cache. It removes the stamps of deleted files, so that the cache doesn't grow. It ignores errors, because the next run
+// only hashes the files again.
 func addStamps(file string, fresh map[string]stamp) {
 	if file == "" || len(fresh) == 0 || os.MkdirAll(filepath.Dir(file), 0o700) != nil {
 		return

@@ -54,8 +54,8 @@ func (e *CorruptError) Error() string {
 	return fmt.Sprintf("bundle %s is damaged: %s", e.Dir, strings.Join(lines, "; "))
 }
 
-// Remedy returns the commands that repair the bundle. They create bad files again and keep the others. Driver packages must be added again by the
-// operator.
+// Remedy returns the commands that repair the bundle. These commands create bad files again and keep all other files. The operator must add damaged
+// driver packages again.
 func (e *CorruptError) Remedy() string {
 	var rm, driver []string
 	for _, b := range e.Bad {
@@ -82,8 +82,8 @@ func (e *CorruptError) Remedy() string {
 	return "run: " + again
 }
 
-// Verify hashes all files, several at the same time, and returns a *CorruptError that lists all files that differ from the manifest. It calls done,
-// which may be nil, once per file and never concurrently.
+// Verify hashes all files, several at the same time. It returns a *CorruptError that lists all files that differ from the manifest. It calls done
+// once per file and never concurrently. done may be nil.
 func (b *Bundle) Verify(ctx context.Context, done func(Artifact)) error {
 	return b.verify(ctx, b.manifest.Artifacts, done)
 }
@@ -116,7 +116,7 @@ func (b *Bundle) verify(ctx context.Context, list []Artifact, done func(Artifact
 	return b.corrupt(bad)
 }
 
-// corrupt combines the bad artifacts into one error. It returns nil if found contains only nil.
+// corrupt combines the bad artifacts into one error. It returns nil if all elements of found are nil.
 func (b *Bundle) corrupt(found []*Bad) error {
 	var bad []Bad
 	for _, f := range found {
@@ -131,7 +131,7 @@ func (b *Bundle) corrupt(found []*Bad) error {
 	return hint.Wrap(e, e.Remedy())
 }
 
-// HashFile returns the hexadecimal SHA-256 of a file. It stops with an error when ctx ends.
+// HashFile returns the hexadecimal SHA-256 of a file. It returns an error if ctx ends during the calculation.
 func HashFile(ctx context.Context, path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 )
 
 // workDir is the folder for a Writer's state, logs and unfinished files. It is in the bundle's folder, so that a rename can move a finished file to
-// its place.
+// its final path.
 const workDir = ".work"
 
 // LockedError means that another process is writing the bundle.
@@ -30,31 +30,31 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("another paictl is writing the bundle in %s", e.Dir)
 }
 
-// ExitCode returns the exit code of a command that finds the bundle locked.
+// ExitCode returns 5.
 func (e *LockedError) ExitCode() int { return 5 }
 
-// Writer writes a bundle's folder file by file. Finished files survive an interruption: the next Writer recognizes them by the inputs they were made
-// from. The manifest is written only when all files are finished, so a folder that Open accepts is complete.
+// Writer writes a bundle's folder file by file. Finished files survive an interruption. The next Writer keeps a file if it was made from the same
+// inputs. The manifest is written only when all files are finished, so Open accepts only a complete folder.
 type Writer struct {
 	dir    string
 	header *Manifest
 	lock   *flock.Flock
 	state  map[string]made
 	listed []Artifact
-	// brought holds the driver packages by id. They stay in the bundle when all other artifacts are made again.
+	// brought holds the driver packages by id. Driver packages stay in the bundle when other artifacts are made again.
 	brought map[string]Artifact
 }
 
-// made records an artifact that this run or an earlier run has made.
+// made records an artifact of this run or of an earlier run.
 type made struct {
 	Artifact Artifact `json:"artifact"`
-	// Inputs identifies all inputs from which the file was made.
+	// Inputs identifies all inputs of the file.
 	Inputs string `json:"inputs"`
 	MTime  int64  `json:"mtime"` // ns since 1970, of the file when it was moved to its place
 }
 
-// Create opens dir for writing and locks it. header is the manifest without the artifacts. Only Commit reads header, so the caller can fill it in
-// until then.
+// Create opens dir for writing and locks the folder. The header is the manifest without the artifacts. The caller can change the header until
+// Commit.
 func Create(dir string, header *Manifest) (*Writer, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -71,7 +71,7 @@ func Create(dir string, header *Manifest) (*Writer, error) {
 	if !ok {
 		return nil, &LockedError{Dir: dir}
 	}
-	// If the state can't be read, the artifacts are made again, so the result is still correct.
+	// If the state can't be read, the artifacts are made again.
 	if data, err := os.ReadFile(w.stateFile()); err == nil && json.Unmarshal(data, &w.state) != nil {
 		w.state = map[string]made{}
 	}
@@ -90,8 +90,8 @@ func (w *Writer) Work(elem ...string) string {
 	return filepath.Join(append([]string{w.dir, workDir}, elem...)...)
 }
 
-// takeOver finds the driver packages of the existing bundle. It takes them from the manifest, or from the state if a build has removed the manifest.
-// It removes packages that are in the state but not in the manifest, because they are the remains of an interrupted change.
+// takeOver finds the driver packages of the existing bundle in the manifest. If a build has removed the manifest, it finds them in the state. It
+// removes packages that are only in the state, because they are the remains of an interrupted change.
 func (w *Writer) takeOver() error {
 	w.brought = map[string]Artifact{}
 	file := filepath.Join(w.dir, ManifestFile)
@@ -135,8 +135,7 @@ func (w *Writer) takeOver() error {
 	return w.saveState()
 }
 
-// remove deletes an artifact's file if it exists. It rejects paths outside of the bundle, because paictl may not be the only program that writes the
-// state file.
+// remove deletes an artifact's file if it exists. It rejects paths outside of the bundle, because another program may have written the state file.
 func (w *Writer) remove(a Artifact) error {
 	if !filepath.IsLocal(filepath.FromSlash(a.Path)) {
 		return fmt.Errorf("path %q is outside of the bundle's folder", a.Path)
@@ -172,13 +171,13 @@ func Edit(dir string) (*Writer, *Bundle, error) {
 	return w, b, nil
 }
 
-// Bring moves a driver package from file to its place in the bundle and records it. It replaces an existing file.
+// Bring moves a driver package from file into the bundle and records it. It replaces an existing file.
 func (w *Writer) Bring(a Artifact, file string) error {
 	fi, err := os.Stat(file)
 	if err != nil {
 		return fmt.Errorf("add %s: %w", a.Name, err)
 	}
-	// Record the package first, so that the next Writer finds and removes the file if the program is interrupted before Commit.
+	// Record the package first. If the program is interrupted before Commit, the next Writer finds and removes the file.
 	w.state[a.id()] = made{Artifact: a, MTime: fi.ModTime().UnixNano()}
 	if err := w.saveState(); err != nil {
 		return err
@@ -197,12 +196,12 @@ func (w *Writer) Bring(a Artifact, file string) error {
 	return nil
 }
 
-// Drop removes a driver package from the bundle; Commit then deletes its file.
+// Drop removes a driver package from the bundle. Commit then deletes its file.
 func (w *Writer) Drop(a Artifact) { delete(w.brought, a.id()) }
 
 func (w *Writer) stateFile() string { return w.Work("state.json") }
 
-// Has reports whether the artifact exists, was made from the same inputs and hasn't been modified since it was made.
+// Has reports whether the artifact exists, was made from the same inputs and hasn't been modified since.
 func (w *Writer) Has(kind, name, inputs string) bool {
 	m, ok := w.state[kind+"/"+name]
 	if !ok || m.Inputs != inputs {
@@ -212,7 +211,7 @@ func (w *Writer) Has(kind, name, inputs string) bool {
 	return err == nil && fi.Size() == m.Artifact.Size && fi.ModTime().UnixNano() == m.MTime
 }
 
-// Keep keeps an existing artifact in the bundle, and returns it. Call it only if Has has returned true for the artifact.
+// Keep keeps an existing artifact in the bundle and returns it. Call Keep only if Has has returned true for the artifact.
 func (w *Writer) Keep(kind, name string) Artifact {
 	a := w.state[kind+"/"+name].Artifact
 	w.listed = append(w.listed, a)
@@ -270,8 +269,8 @@ func (w *Writer) saveState() error {
 	return nil
 }
 
-// Commit writes the manifest, which lists the kept, added and brought artifacts by kind and name. It then removes files that no longer belong to the
-// bundle, and opens the bundle.
+// Commit writes the manifest, which lists the artifacts by kind and name. It then removes files that no longer belong to the bundle, and opens the
+// bundle.
 func (w *Writer) Commit() (*Bundle, error) {
 	m := *w.header
 	m.APIVersion, m.Kind, m.Artifacts = APIVersion, ManifestKind, slices.Clone(w.listed)
@@ -305,7 +304,7 @@ func byKindThenName(a, b Artifact) int {
 	return cmp.Or(strings.Compare(a.System, b.System), strings.Compare(a.Name, b.Name), strings.Compare(a.Path, b.Path))
 }
 
-// prune deletes the files that the manifest no longer lists. It only deletes files that are in this Writer's state.
+// prune deletes files that the manifest doesn't list. It only deletes files in this Writer's state.
 func (w *Writer) prune(keep []Artifact) error {
 	want := map[string]bool{}
 	for _, a := range keep {
@@ -322,7 +321,7 @@ func (w *Writer) prune(keep []Artifact) error {
 			return err
 		}
 		if m.Artifact.Kind == KindDriver {
-			// Remove a distribution's folder with its last package. This fails if the folder contains other files, and the folder then stays.
+			// Remove the empty folder of a distribution. Ignore the error if the folder contains other files.
 			_ = os.Remove(filepath.Join(w.dir, filepath.FromSlash(path.Dir(m.Artifact.Path))))
 		}
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// bringing is the transfer of the files that a machine needs in one phase.
+// bringing transfers the files that a machine needs in one phase.
 type bringing struct {
 	p     *Peers
 	n     *Node
@@ -33,8 +33,8 @@ type bringing struct {
 	told  int64
 }
 
-// all copies the wanted files to the machine, from paictl or from other machines, as copies decides. Afterwards, paictl must send the files that are
-// still in wants.
+// all copies files to the machine, from paictl or from other machines. When all returns, the list wants contains the files that paictl must still
+// send.
 func (b *bringing) all(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for range getsAtOnce {
@@ -58,7 +58,7 @@ func (b *bringing) all(ctx context.Context) error {
 	return group.Wait()
 }
 
-// take waits for the next transfer to the machine. more is false if there is no further transfer.
+// take waits for the next transfer to the machine. The second result is false when no further transfer is left.
 func (b *bringing) take(ctx context.Context) (t transfer, more bool, err error) {
 	for {
 		b.mu.Lock()
@@ -88,7 +88,6 @@ func (b *bringing) want(f ssh.Missing) {
 	b.wants = append(b.wants, f)
 }
 
-// send sends a file from paictl to the machine.
 func (b *bringing) send(ctx context.Context, t transfer) error {
 	r := b.p.r
 	began := r.Opts.Clock()
@@ -112,9 +111,8 @@ func (b *bringing) send(ctx context.Context, t transfer) error {
 	return err
 }
 
-// watch keeps a slow machine from delaying others. A machine that receives a file too slowly, or doesn't receive it at all, occupies one of the few
-// slots for files that paictl sends; watch releases that slot. The caller calls took with the number of bytes sent so far, and end when the transfer
-// is complete.
+// watch prevents a slow machine from delaying other machines. A slow machine occupies one of the few slots for files that paictl sends, and watch
+// frees that slot. The caller calls took with the number of bytes sent so far, and calls end when the transfer is complete.
 func (b *bringing) watch(t transfer, began time.Time) (took func(sent, total int64), end func()) {
 	now, w := b.p.r.Opts.Clock, newPace(b.p.patience, began)
 	var mu sync.Mutex
@@ -148,7 +146,7 @@ func (b *bringing) watch(t transfer, began time.Time) (took func(sent, total int
 	}, func() { close(done) }
 }
 
-// fetch copies a file from another machine to this machine. It returns an error only if this machine must be set aside.
+// fetch copies a file to this machine from another machine. It returns an error only if the run must skip this machine.
 func (b *bringing) fetch(ctx context.Context, t transfer) error {
 	p, from := b.p, t.from.name
 	said := &words{got: func(n int64) { b.progress("from "+from, n) }}
@@ -162,7 +160,7 @@ func (b *bringing) fetch(ctx context.Context, t transfer) error {
 		err = fmt.Errorf("%s on %s did not report how it ended", PeerProgram, b.n.Hostname)
 	}
 	if err != nil {
-		// This machine has a local fault, but it can still receive its files from paictl.
+		// This machine has a local fault, but it can still receive files from paictl.
 		p.copies.fetched(b.n.Hostname, t, peer.Disk, false)
 		p.copies.setAlone(b.n.Hostname)
 		b.want(t.file)
@@ -184,7 +182,6 @@ func (b *bringing) fetch(ctx context.Context, t transfer) error {
 	return nil
 }
 
-// judge emits a warning if the failed transfer has consequences.
 func (b *bringing) judge(t transfer, w peer.Word, v verdict) {
 	p, from := b.p, t.from.name
 	if w.Failure == peer.Wrong {
@@ -202,7 +199,6 @@ func (b *bringing) judge(t transfer, w peer.Word, v verdict) {
 	}
 }
 
-// command runs the peer program on the machine to fetch a file.
 func (b *bringing) command(ctx context.Context, t transfer, said *words) error {
 	what := peer.Fetching{
 		From: t.from.ready, Token: b.p.token, SHA256: t.file.SHA256, Size: t.file.Size, Mode: t.file.Mode,
@@ -220,7 +216,7 @@ func (b *bringing) command(ctx context.Context, t transfer, said *words) error {
 	return err
 }
 
-// progress adds n to the number of bytes that have arrived, and emits it after every percent. n is negative for bytes that must be sent again.
+// progress adds n to the number of bytes that have arrived, and emits an event after every percent. n is negative for bytes that must be sent again.
 func (b *bringing) progress(what string, n int64) {
 	b.mu.Lock()
 	b.done += n
@@ -235,7 +231,7 @@ func (b *bringing) progress(what string, n int64) {
 	}
 }
 
-// words parses the output of the peer program on a fetching machine, line by line.
+// words parses the output of the peer program line by line.
 type words struct {
 	got  func(n int64)
 	buf  []byte
@@ -243,7 +239,7 @@ type words struct {
 	sum  int64
 }
 
-// longestWord is the maximum length of a line in bytes, because a machine may print anything.
+// longestWord is the maximum length of a line in bytes, because the output of a machine isn't trustworthy.
 const longestWord = 64 << 10
 
 func (w *words) Write(b []byte) (int, error) {

@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	// ownCopies is the number of copies of a file that paictl itself sends while machines can get the file from each other.
+	// ownCopies is the number of copies of a file that paictl itself sends while machines can get the file from other machines.
 	ownCopies = 3
-	// sendsAtOnce is the number of files that paictl sends to sharing machines at the same time. It is smaller than the number of machines that may
-	// receive files at the same time: the rest is left for machines that are about to take part.
+	// sendsAtOnce limits the files that paictl sends to sharing machines at the same time. It is below the total limit of concurrent uploads, so that
+	// slots remain for machines that don't share yet.
 	sendsAtOnce = 4
-	// servesAtOnce is the number of files that a machine sends at the same time, and getsAtOnce the number of files that it receives.
+	// servesAtOnce limits the files that a machine sends at the same time. getsAtOnce limits the files that a machine receives at the same time.
 	servesAtOnce, getsAtOnce = 2, 2
-	// enoughFailures is the number of senders whose transfers to a machine must fail before paictl sends this machine all of its files. It is also
-	// the number of machines that must fail to reach any other machine before transfers between machines are disabled.
+	// enoughFailures is the number of senders whose transfers to a machine must fail before paictl sends this machine all files. It is also the number
+	// of machines that must fail to reach any other machine before all transfers between machines are disabled.
 	enoughFailures = 3
 )
 
-// copies decides which machine sends a file to which machine. It doesn't transfer files itself.
+// copies decides which machine sends which file to which machine. It doesn't transfer files itself.
 type copies struct {
-	// pick returns a random number below n, except in tests.
+	// pick returns a random number below n. Tests replace it with another function.
 	pick func(n int) int
 
 	mu       sync.Mutex
@@ -34,23 +34,23 @@ type copies struct {
 	machines map[string]*sharer
 	sending  int       // the transfers that count towards sendsAtOnce
 	sendings []*sharer // the machines to which paictl is sending a file, including released ones
-	// passed is true when at least one file was transferred between machines. Until then, cut holds the machines that couldn't reach another machine,
-	// and closed holds the machines that couldn't be reached.
+	// passed is true after the first transfer between machines. Before that, cut lists machines that couldn't reach another machine, and closed lists
+	// machines that couldn't be reached.
 	passed      bool
 	cut, closed map[string]bool
 	off         bool
-	// proven is the last time at which a machine had received data fast enough.
+	// proven is the last time at which a machine received data fast enough.
 	proven time.Time
 }
 
-// spread counts the copies of one file. Files are identified by their SHA-256.
+// spread counts the copies of one file. The key of a file is its SHA-256.
 type spread struct {
 	holders           []*sharer
 	sent              int // copies sent by paictl, including unfinished ones
 	sending, fetching int // in transfer, from paictl and from other machines
 }
 
-// sharer is a machine that receives files and passes them on.
+// sharer is a machine that receives files and serves them to other machines.
 type sharer struct {
 	name  string
 	ready peer.Ready
@@ -58,15 +58,14 @@ type sharer struct {
 	alone bool // paictl sends it all its files
 	busy  int  // files that it is sending now
 	gave  int  // files that other machines received from it
-	// left holds the machines from which this machine no longer fetches files. wrongFor holds the machines that received wrong content from this
-	// machine, and vainFor holds the machines that couldn't fetch a file from it.
+	// left holds machines from which this machine no longer fetches files. wrongFor holds machines that received wrong content from this machine.
+	// vainFor holds machines that couldn't fetch a file from this machine.
 	left, wrongFor, vainFor map[string]bool
 	mixed                   map[string]bool // files that arrived mixed with older content
 	slow                    bool            // received data from paictl too slowly
 	getting                 *sending        // the file that paictl is sending to it, or nil
 }
 
-// sending is a file that paictl is sending to a machine.
 type sending struct {
 	sum      string
 	slow     bool      // whether it was slow at the last check
@@ -74,7 +73,6 @@ type sending struct {
 	released bool      // so slow that it no longer counts
 }
 
-// transfer is the transfer of a file to a machine.
 type transfer struct {
 	file ssh.Missing
 	from *sharer // the sending machine; nil means paictl
@@ -84,7 +82,7 @@ func newCopies(pick func(n int) int) *copies {
 	return &copies{pick: pick, changed: make(chan struct{}), files: map[string]*spread{}, machines: map[string]*sharer{}, cut: map[string]bool{}, closed: map[string]bool{}}
 }
 
-// wake makes all waiting machines try again. The caller must hold mu.
+// wake wakes all waiting machines. The caller must hold mu.
 func (c *copies) wake() {
 	close(c.changed)
 	c.changed = make(chan struct{})
@@ -99,14 +97,12 @@ func (c *copies) file(sum string) *spread {
 	return s
 }
 
-// join adds a machine that can serve files.
 func (c *copies) join(name string, ready peer.Ready) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.machines[name] = &sharer{name: name, ready: ready, left: map[string]bool{}, wrongFor: map[string]bool{}, vainFor: map[string]bool{}, mixed: map[string]bool{}}
 }
 
-// leave records that a machine can no longer serve files.
 func (c *copies) leave(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,7 +122,7 @@ func (c *copies) drop(m *sharer) {
 	c.wake()
 }
 
-// alone reports whether a machine gets all of its files from paictl.
+// alone reports whether a machine gets all files from paictl.
 func (c *copies) alone(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,8 +134,8 @@ func (c *copies) aloneLocked(name string) bool {
 	return c.off || m == nil || m.alone
 }
 
-// next returns the next file for a machine, and its sender. If the machine has to wait, next returns a channel that is closed when the machine may
-// call next again. The rarest files come first, so that each file is soon on many machines.
+// next returns the next file for a machine and the file's sender. If the machine has to wait, next returns a channel. The channel is closed when the
+// machine may call next again. Rare files come first, so that each file is soon on many machines.
 func (c *copies) next(name string, wants []ssh.Missing) (t transfer, ok bool, wait <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,7 +148,7 @@ func (c *copies) next(name string, wants []ssh.Missing) (t transfer, ok bool, wa
 		c.file(t.file.SHA256).fetching++
 		return t, true, nil
 	}
-	// paictl sends a machine only one file at a time, so that a slow machine doesn't delay the others.
+	// paictl sends a machine only one file at a time, so that a slow machine occupies only one slot.
 	if m.getting != nil {
 		return transfer{}, false, c.changed
 	}
@@ -170,13 +166,13 @@ func (c *copies) next(name string, wants []ssh.Missing) (t transfer, ok bool, wa
 	return transfer{}, false, c.changed
 }
 
-// stuck reports whether slow machines occupy all of paictl's transfers. One more transfer then shows whether the machines are slow, or paictl's own
-// uplink, which all transfers share.
+// stuck reports whether slow machines occupy all of paictl's slots. One additional transfer then shows whether the machines or paictl's own uplink is
+// slow.
 func (c *copies) stuck() bool {
 	return c.sending >= sendsAtOnce && !slices.ContainsFunc(c.sendings, func(m *sharer) bool { return !m.getting.released && !m.getting.slow })
 }
 
-// slowOnes returns the number of copies of a file that paictl is sending to slow machines. It doesn't count released transfers.
+// slowOnes returns the number of copies of a file that paictl is sending to slow machines. It doesn't count transfers whose slots were freed.
 func (c *copies) slowOnes(sum string) (n int) {
 	for _, m := range c.sendings {
 		if g := m.getting; g.sum == sum && g.slow && !g.released {
@@ -186,7 +182,7 @@ func (c *copies) slowOnes(sum string) (n int) {
 	return n
 }
 
-// fromOthers returns a file that another machine can send to m now, and the sender.
+// fromOthers returns a file that another machine can send to m now, and that machine.
 func (c *copies) fromOthers(m *sharer, wants []ssh.Missing) (t transfer, ok bool) {
 	fewest := 0
 	for _, f := range wants {
@@ -201,8 +197,7 @@ func (c *copies) fromOthers(m *sharer, wants []ssh.Missing) (t transfer, ok bool
 	return t, ok
 }
 
-// holder returns a machine that can send the file to m: preferably an idle machine, otherwise a machine that can send one more file. It returns nil
-// if no machine can send it.
+// holder returns a machine that can send the file to m, or nil. It prefers an idle machine.
 func (c *copies) holder(m *sharer, s *spread) *sharer {
 	if len(s.holders) == 0 {
 		return nil
@@ -222,9 +217,8 @@ func (c *copies) holder(m *sharer, s *spread) *sharer {
 	return second
 }
 
-// fromHere returns the file that paictl should send to m: the file with the fewest copies. If paictl has sent ownCopies copies of a file, or if m is
-// slow, paictl only sends the file if m can't get it from another machine. In a trial, copies to slow machines don't count while no machine has the
-// file.
+// fromHere returns the file with the fewest copies that paictl should send to m. If m is slow, or paictl has already sent ownCopies copies of a file,
+// other machines should send the file instead. In a trial, copies to slow machines don't count until a machine has the whole file.
 func (c *copies) fromHere(m *sharer, wants []ssh.Missing, trial bool) (best ssh.Missing, ok bool) {
 	fewest := 0
 	for _, f := range wants {
@@ -244,7 +238,7 @@ func (c *copies) fromHere(m *sharer, wants []ssh.Missing, trial bool) (best ssh.
 	return best, ok
 }
 
-// sent records how a transfer from paictl ended. shared means that the machine now serves the file.
+// sent records the end of a transfer from paictl. The argument shared means that the machine now serves the file.
 func (c *copies) sent(name string, t transfer, ok, shared bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -270,10 +264,9 @@ func (c *copies) sent(name string, t transfer, ok, shared bool) {
 	c.wake()
 }
 
-// look records how fast a machine receives the file that paictl is sending. It reports whether it released the transfer because it is too slow: the
-// transfer continues, but another machine gets its slot. look releases a transfer only if another transfer was fast enough within the last period
-// recent. Otherwise the cause may be paictl's own uplink, which all transfers share. The uplink may be slow or briefly down, and more transfers would
-// make it slower. For the same reason, at most sendsAtOnce transfers are released at the same time.
+// look records how fast a machine receives the file that paictl is sending. If the transfer is too slow, look frees its slot for another machine, and
+// returns true. The slow transfer continues. look frees a slot only if another transfer was fast enough during the last recent period. Otherwise
+// paictl's own uplink may be the cause, and more transfers would make it slower. For the same reason, look frees at most sendsAtOnce slots at a time.
 func (c *copies) look(name string, t transfer, slow, fast bool, now time.Time, recent time.Duration) (released bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -308,7 +301,6 @@ func (c *copies) look(name string, t transfer, slow, fast bool, now time.Time, r
 	return true
 }
 
-// prove records that a machine has received data fast enough.
 func (c *copies) prove(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -321,7 +313,6 @@ func (c *copies) hold(name string, s *spread) {
 	}
 }
 
-// verdict is the consequence of a failed transfer.
 type verdict int
 
 const (
@@ -331,7 +322,7 @@ const (
 	offAll          // no machine reaches another: paictl sends the remaining files to all
 )
 
-// fetched records how a transfer between machines ended. failure is "" if the file arrived. The result says what the failure means for later
+// fetched records the end of a transfer between machines. The argument failure is "" if the file arrived. The result is the consequence for later
 // transfers.
 func (c *copies) fetched(name string, t transfer, failure peer.Failure, shared bool) verdict {
 	c.mu.Lock()
@@ -350,7 +341,7 @@ func (c *copies) fetched(name string, t transfer, failure peer.Failure, shared b
 		}
 		return goOn
 	case failure == peer.Mixed && m != nil:
-		// After the first such failure, the receiver removes its older content, so a second one has another cause.
+		// After the first such failure, the receiver deletes its old content. A second failure of this kind has another cause.
 		if m.mixed[t.file.SHA256] {
 			m.alone = true
 			return apart
@@ -373,7 +364,7 @@ func (c *copies) fetched(name string, t transfer, failure peer.Failure, shared b
 			return offAll
 		}
 	}
-	// A report by one machine isn't enough, because the report may be false. But a machine that never sent a file can be dropped without harm.
+	// A single machine may report a failure falsely. A machine that never sent a file can be excluded without harm.
 	if len(t.from.wrongFor) > 1 || len(t.from.vainFor) >= enoughFailures && t.from.gave == 0 {
 		c.drop(t.from)
 		if failure != peer.Wrong && !c.passed {
@@ -388,7 +379,7 @@ func (c *copies) fetched(name string, t transfer, failure peer.Failure, shared b
 	return goOn
 }
 
-// setAlone makes paictl send all files to a machine, because a local fault keeps it from fetching files.
+// setAlone makes paictl send all files to a machine, because a local fault prevents the machine from fetching files.
 func (c *copies) setAlone(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

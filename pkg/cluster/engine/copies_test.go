@@ -14,14 +14,13 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// first is a pick function that always picks the first element.
 func first(int) int { return 0 }
 
 func missing(sum string, size int64) ssh.Missing {
 	return ssh.Missing{File: ssh.File{Path: "/" + sum, SHA256: sum, Size: size}}
 }
 
-// sharing returns copies with n machines w1, w2 … that take part.
+// sharing returns copies with n machines w1, w2 … that take part in the transfers.
 func sharing(n int) *copies {
 	c := newCopies(first)
 	for i := range n {
@@ -147,7 +146,6 @@ func TestTheRarestFileIsFetchedFirst(t *testing.T) {
 	assert.Equal(t, "rare", mustNext(t, c, "w4", frequent, rare).file.SHA256)
 }
 
-// holds records that machines have a file.
 func holds(c *copies, f ssh.Missing, names ...string) {
 	for _, n := range names {
 		c.hold(n, c.file(f.SHA256))
@@ -250,8 +248,8 @@ func TestWhoTakesNoPartGetsEverythingFromHere(t *testing.T) {
 	assert.True(t, sharing(1).alone("w2"))
 }
 
-// simulate lets machines get files in rounds of one transfer, and counts the copies of each file that paictl sends. A machine in bad sends no file,
-// or sends wrong content.
+// simulate transfers files to machines in rounds of one transfer, and counts the copies of each file that paictl sends. A machine in bad sends no
+// file or wrong content.
 func simulate(t *testing.T, machines, count int, bad map[string]peer.Failure) (own map[string]int, rounds int) {
 	t.Helper()
 	c := sharing(machines)

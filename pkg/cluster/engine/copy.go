@@ -9,10 +9,10 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
-// Copy is the cluster's own copy of the configuration: the ConfigMap whose content is used to start services.
+// Copy describes the ConfigMap with the cluster's own copy of the configuration. Services are started with its content.
 type Copy struct {
 	Namespace, Name string
-	// Compare returns the copy's revision, and the files in the folder that differ from the copy.
+	// Compare returns the revision of the copy, and the names of files in the folder that differ from the copy.
 	Compare func(configMap []byte) (revision int, files []string, err error)
 	// Push is the command that copies the folder to the cluster.
 	Push string
@@ -20,9 +20,9 @@ type Copy struct {
 
 const phaseCopy = "copy"
 
-// TellCopy warns at the end of a run if the cluster's copy of the configuration differs from the configuration that was applied to the machines.
-// Services use the copy, which an operator easily forgets to update after a change of the layout. TellCopy doesn't warn for a cluster without a copy,
-// because such a cluster has no services. A failed comparison doesn't fail the run.
+// TellCopy warns at the end of a run if the cluster's copy of the configuration differs from the configuration of the run. Services use the copy, and
+// an operator may forget to push a changed layout. Without a copy, TellCopy doesn't warn, because such a cluster has no services. A failed comparison
+// doesn't fail the run.
 func (r *Run) TellCopy(ctx context.Context) {
 	c, n := r.Opts.Copy, r.Leader
 	if c == nil || n == nil || r.Host(n) == nil || r.IsAside(n) {

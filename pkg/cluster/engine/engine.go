@@ -21,35 +21,33 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Options holds the options of a run. Dialer, Sink and Clock are required; the other options have defaults.
+// Options holds the options of a run. Dialer, Sink and Clock are required.
 type Options struct {
 	Dialer ssh.Dialer
 	Sink   Sink
 	// Clock is time.Now in production.
 	Clock func() time.Time
-	// Command is the operator's command line without --limit. The command for a retry is built from it.
+	// Command is the operator's command line without --limit. The command for a retry begins with this command line.
 	Command string
 	// Retry returns the command that continues with the given hosts. It is only set for commands without --limit, and may be nil.
 	Retry func(hosts []string) string
 	// Owner identifies the run in the cluster's lock: user@host, pid.
 	Owner string
-	// DryRun means that the run stops after the plan. The Dialer's gate blocks changes in any case.
+	// DryRun means that the run stops after the plan. The Dialer itself also blocks changes in a dry run.
 	DryRun bool
 	// Limit lists the hosts of the run by name or address; empty means all hosts.
 	Limit []string
-	// Parallel is the number of hosts on which a run works at the same time. The Dialer separately limits the number of hosts that receive files at
-	// the same time.
+	// Parallel is the number of hosts on which a run works at the same time. A separate limit of the Dialer applies to uploads.
 	Parallel int
-	// NoPeers makes paictl send every file itself, even if machines could get the file from each other.
+	// NoPeers makes paictl itself send every file to every machine.
 	NoPeers bool
-	// Patience is how long machines wait for each other, and how long paictl waits for machines, when they pass files on. Zero values mean the
-	// defaults.
+	// Patience holds the timeouts of transfers between machines. Zero values mean the defaults.
 	Patience peer.Patience
 	// StepTimeout is the time limit for one script on one host.
 	StepTimeout time.Duration
 	// RoundTrips returns the number of round trips to a host so far. It may be nil.
 	RoundTrips func(host string) int
-	// Copy is the cluster's copy of the configuration, which is compared with the folder at the end of a run; nil skips the comparison.
+	// Copy is the cluster's copy of the configuration. The run compares it with the folder at its end; nil skips the comparison.
 	Copy *Copy
 }
 
@@ -62,7 +60,7 @@ func (o *Options) defaults() {
 	}
 }
 
-// Run is one execution of a command over the hosts of a cluster.
+// Run is one execution of a command on the hosts of a cluster.
 type Run struct {
 	Id      string
 	Spec    *Spec
@@ -75,7 +73,7 @@ type Run struct {
 	Only []string
 	// MayFix means that preflight may make safe repairs.
 	MayFix bool
-	// ReturnsFindings means that the caller gets the findings, so warnings aren't also emitted as events.
+	// ReturnsFindings means that the run returns its findings to the caller, so it doesn't emit warnings as events.
 	ReturnsFindings bool
 
 	Mu      sync.Mutex
@@ -86,11 +84,11 @@ type Run struct {
 	emitMu sync.Mutex
 	JoinMu sync.Mutex
 	Ticket *Ticket
-	// Leader is the control plane machine through which the run does work for the whole cluster.
+	// Leader is the control plane machine on which the run executes work for the whole cluster.
 	Leader *Node
-	// Servers holds the API's address in each master's own kubeconfig, if FindLeader has read it.
+	// Servers holds the API's address in the kubeconfig of each master, if FindLeader has read it.
 	Servers map[*Node]string
-	// peers is nil while all machines get all of their files from paictl. Sent and Passed count the bytes of transferred files.
+	// peers is nil if paictl sends all files itself. Sent and Passed count the bytes of transferred files.
 	peers        *Peers
 	Sent, Passed atomic.Int64
 }
@@ -132,14 +130,14 @@ func (r *Run) Close() {
 	}
 }
 
-// EmitPlanned emits the changes that a real run would make.
+// EmitPlanned emits the changes of a dry run.
 func (r *Run) EmitPlanned(changes []Change) {
 	for _, c := range changes {
 		r.Emit(Event{Kind: EventPlanned, Host: c.Host, Phase: c.Phase, Change: &c})
 	}
 }
 
-// ClosePeers makes the machines stop serving files to each other.
+// ClosePeers stops the transfers between machines.
 func (r *Run) ClosePeers() {
 	if r.peers != nil {
 		r.peers.close()
@@ -147,7 +145,7 @@ func (r *Run) ClosePeers() {
 	}
 }
 
-// LeftAlone reports whether an error means that a machine was left unchanged although it needs changes.
+// LeftAlone reports whether an error means that a machine stays unchanged although it needs changes.
 func LeftAlone(err error) bool {
 	_, is := errors.AsType[interface {
 		error
@@ -170,7 +168,7 @@ func (r *Run) SetAside(n *Node, phase string, err error) {
 	}
 }
 
-// IsAside reports whether a host was set aside.
+// IsAside reports whether the run continues without a host.
 func (r *Run) IsAside(n *Node) bool {
 	r.Mu.Lock()
 	defer r.Mu.Unlock()
@@ -178,7 +176,7 @@ func (r *Run) IsAside(n *Node) bool {
 	return is
 }
 
-// Selected returns the nodes of this run: the nodes of --limit, or all nodes without --limit.
+// Selected returns the nodes in --limit, or all nodes if --limit isn't set.
 func (r *Run) Selected() ([]*Node, error) {
 	if len(r.Opts.Limit) == 0 {
 		return r.Spec.Nodes, nil
@@ -196,7 +194,7 @@ func (r *Run) Selected() ([]*Node, error) {
 	return out, nil
 }
 
-// Limit returns the set of host names of --limit, or nil without --limit.
+// Limit returns the set of host names in --limit, or nil if --limit isn't set.
 func (r *Run) Limit() map[string]bool {
 	if len(r.Opts.Limit) == 0 {
 		return nil
@@ -210,15 +208,14 @@ func (r *Run) Limit() map[string]bool {
 	return out
 }
 
-// Reached returns the nodes to which the run connects: the selected nodes and all control plane nodes. All masters are needed to determine whether a
-// cluster exists and which of them can be the leader.
+// Reached returns the nodes to which the run connects: the selected nodes and all masters. The masters determine whether a cluster exists and which
+// master can be the leader.
 func (r *Run) Reached(nodes []*Node) []*Node {
 	out := slices.DeleteFunc(r.Spec.ControlPlane(), func(n *Node) bool { return slices.Contains(nodes, n) })
 	return append(out, nodes...)
 }
 
-// Each calls do for all nodes in parallel, limited by the number of slots, and returns the errors by node. The failure of one node doesn't stop the
-// others.
+// Each calls do for all nodes concurrently, limited by the number of slots, and returns the errors by node. It continues after a failure.
 func (r *Run) Each(ctx context.Context, nodes []*Node, do func(context.Context, *Node) error) map[*Node]error {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -237,7 +234,6 @@ func (r *Run) Each(ctx context.Context, nodes []*Node, do func(context.Context, 
 	return errs
 }
 
-// slot runs do while holding one of the run's slots.
 func (r *Run) slot(ctx context.Context, do func() error) error {
 	select {
 	case r.slots <- struct{}{}:
@@ -300,8 +296,7 @@ func (r *Run) Summary(command string, nodes []*Node, planned []Change) error {
 	return nil
 }
 
-// Retry returns the command that continues with the failed hosts. It never covers more hosts than the failed command: the retry of a run with --limit
-// also has --limit.
+// Retry returns the command that continues with the failed hosts. The command contains the --limit of the failed command or a narrower limit.
 func (r *Run) Retry(failed []Failed, hosts int) string {
 	limited := r.Limit()
 	outside := func(f Failed) bool { return limited != nil && !limited[f.Host] }
@@ -311,7 +306,7 @@ func (r *Run) Retry(failed []Failed, hosts int) string {
 	case limited == nil && len(failed) == hosts:
 		return r.Opts.Command
 	case slices.ContainsFunc(failed, outside):
-		// A host outside of --limit failed during work for the hosts of --limit, so the retry needs the same --limit.
+		// A host outside of --limit failed during work for the selected hosts, so the retry needs the same --limit.
 		return r.Opts.Command + " --limit " + strings.Join(r.Opts.Limit, ",")
 	}
 	return r.Opts.Command + " --limit " + JoinHosts(failed)
@@ -329,7 +324,7 @@ func FailedHosts(fs []Failed) []string {
 // JoinHosts returns the names of failed hosts as a value for --limit.
 func JoinHosts(fs []Failed) string { return strings.Join(FailedHosts(fs), ",") }
 
-// PartialError reports that hosts were set aside. If only some hosts were, the others are done.
+// PartialError reports the hosts that a run has skipped.
 type PartialError struct {
 	Failed []Failed
 	Hosts  int
@@ -340,7 +335,7 @@ func (e *PartialError) Error() string {
 	return fmt.Sprintf("%d of %d hosts failed: %s", len(e.Failed), e.Hosts, JoinHosts(e.Failed))
 }
 
-// ExitCode returns 1 if all hosts failed, otherwise 3. If a host was left untouched, the exit code is 3 as well.
+// ExitCode returns 1 if all hosts failed, otherwise 3. It also returns 3 if a host was left unchanged.
 func (e *PartialError) ExitCode() int {
 	if len(e.Failed) >= e.Hosts && !slices.ContainsFunc(e.Failed, func(f Failed) bool { return f.Untouched }) {
 		return 1
@@ -348,7 +343,7 @@ func (e *PartialError) ExitCode() int {
 	return 3
 }
 
-// UploadFile returns the upload of an artifact's file in the bundle to a path on a host.
+// UploadFile returns the upload of an artifact's file to a path on a host.
 func (r *Run) UploadFile(path string, a bundle.Artifact) ssh.File {
 	name := r.Spec.Bundle.File(a)
 	return ssh.File{
@@ -357,12 +352,12 @@ func (r *Run) UploadFile(path string, a bundle.Artifact) ssh.File {
 	}
 }
 
-// IsCancel reports whether ctx has ended or err is the error of a canceled operation.
+// IsCancel reports whether ctx has ended or err results from a canceled operation.
 func IsCancel(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || errors.Is(err, context.Canceled)
 }
 
-// Alive returns the nodes that are connected and that were not set aside.
+// Alive returns the connected nodes that haven't failed.
 func (r *Run) Alive(nodes []*Node) []*Node {
 	var out []*Node
 	for _, n := range nodes {
@@ -373,7 +368,7 @@ func (r *Run) Alive(nodes []*Node) []*Node {
 	return out
 }
 
-// Host returns an IP address as the host part of a URL, which has brackets around an IPv6 address.
+// Host returns an IP address as the host part of a URL, with brackets around an IPv6 address.
 func Host(ip string) string {
 	if strings.Contains(ip, ":") {
 		return "[" + ip + "]"
@@ -381,7 +376,7 @@ func Host(ip string) string {
 	return ip
 }
 
-// SetAsideAll sets aside the hosts that failed. It returns an error only if the run was canceled.
+// SetAsideAll calls SetAside for the hosts in errs. It returns an error only if the run was canceled.
 func (r *Run) SetAsideAll(ctx context.Context, phase string, errs map[*Node]error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

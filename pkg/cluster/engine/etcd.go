@@ -16,10 +16,10 @@ import (
 //go:embed scripts/etcd.sh
 var EtcdScript string
 
-// EtcdView is the state of etcd according to one of its members.
+// EtcdView is the state of etcd that one of its members reports.
 type EtcdView struct {
 	Members []EtcdMember
-	// Quorum is true if a majority of the members agreed on the list. Otherwise Members is the list that this member knew last.
+	// Quorum is true if a majority of the members agreed on the list. Otherwise Members is the last list that this member has stored.
 	Quorum bool
 }
 
@@ -50,7 +50,7 @@ func (v *EtcdView) Has(n *Node) bool {
 	return v != nil && slices.ContainsFunc(v.Members, func(m EtcdMember) bool { return m.Is(n) })
 }
 
-// LookAtEtcd queries the leader's etcd for its members. It returns nil if etcd didn't respond, or if its list doesn't contain the leader.
+// LookAtEtcd reads the list of members from the leader's etcd. It returns nil if etcd didn't respond, or if the list doesn't contain the leader.
 func (r *Run) LookAtEtcd(ctx context.Context, leader *Node) (*EtcdView, error) {
 	a, err := Answer(r.Read(ctx, leader, PhaseInit, "etcd", EtcdScript+"e_members\n"))
 	if err != nil {
@@ -76,23 +76,22 @@ func ReadMembers(a answer.Answer) *EtcdView {
 	return &EtcdView{Members: said.Members, Quorum: a.Value("quorum") == "yes"}
 }
 
-// EtcdMatters reports whether the run has to query etcd itself. This is necessary if the API server of a member doesn't respond, because the machine
-// may not be a member of etcd, or etcd may have no quorum. It is also necessary if a machine is unmarked, because the machine may still be a member
-// of etcd.
+// EtcdMatters reports whether the run has to query etcd itself. One reason is a member whose API server doesn't respond. Such a machine may not be a
+// member of etcd, or etcd may have no quorum. The other reason is an unmarked machine, because it may still be a member of etcd.
 func (w *World) EtcdMatters() bool {
 	return w.Leader != nil && !w.Founding() && slices.ContainsFunc(w.Want.ControlPlane(), func(n *Node) bool {
 		return w.Member(n) && !w.Healthy(n) || w.Unmarked(n)
 	})
 }
 
-// Unmarked reports whether a machine was a member and still has etcd's data, but lost the files by which paictl recognizes a member.
+// Unmarked reports whether a former member still has etcd's data, but no longer has the files by which paictl recognizes a member.
 func (w *World) Unmarked(n *Node) bool {
 	a := w.Of(n, PhaseJoin)
 	return n.ControlPlane && !w.Forgotten && !w.Member(n) && a.Value("once") == "yes" && a.Value("etcd") == "there"
 }
 
-// Expelled reports whether a master considers itself a member of etcd, but etcd doesn't. Such a master was removed while it was off, and returned
-// with its old disk. Its kubelet registers its node again, but its etcd exits at once, and so does its API server.
+// Expelled reports whether a master has the state of an etcd member, but etcd doesn't list the master. Such a master was removed while it was off,
+// and returned with its old disk. Its kubelet registers the node again, but its etcd and its API server exit at once.
 func (w *World) Expelled(n *Node) bool {
 	return w.Etcd != nil && w.Etcd.Quorum && w.Healthy(w.Leader) &&
 		n != w.Leader && n.ControlPlane && w.Member(n) && !w.Healthy(n) && !w.Etcd.Has(n)

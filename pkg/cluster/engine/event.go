@@ -19,7 +19,7 @@ const (
 	EventRunDone      = "run-done" // Summary is set
 )
 
-// Event is one step of a run. The plain output, the JSON output and the live table all render the same stream of events. No field contains a secret.
+// Event is one step of a run. The plain output, the JSON output and the live table all show these events. No field contains a secret.
 type Event struct {
 	Time    time.Time `json:"time"`
 	Kind    string    `json:"kind"`
@@ -56,14 +56,13 @@ type Summary struct {
 	Elapsed time.Duration `json:"elapsed"`
 }
 
-// Failed is a host that was set aside.
+// Failed is a host that the run has skipped, with the reason.
 type Failed struct {
 	Host  string `json:"host"`
 	Phase string `json:"phase"`
 	Error string `json:"error"`
 	Hint  string `json:"hint,omitempty"`
-	// Untouched means that the host was left unchanged, because the same change failed on another host, or because something on the host has to end
-	// first.
+	// Untouched means that the host stays unchanged. The same change failed on another host, or a task on the host has to end first.
 	Untouched bool `json:"untouched,omitempty"`
 }
 

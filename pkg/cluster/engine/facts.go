@@ -7,10 +7,10 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/answer"
 )
 
-// Facts holds the output of a node's detect script, in a section for each phase.
+// Facts holds the output of a node's detection script. Each phase has a section.
 type Facts struct {
 	Sections map[string]answer.Answer
-	// Asked and Answered are the times at which the round trip began and ended, according to the operator's clock.
+	// Asked and Answered are the times at which the script was started and its output arrived, according to the operator's clock.
 	Asked, Answered time.Time
 }
 

@@ -14,10 +14,10 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
-// The leader of a run is the control plane machine through which the run does work for the whole cluster: join tickets, labels, the manifest of the
-// network. Any healthy member can be the leader, so no machine is special, and the order in layout.yaml doesn't matter.
+// The leader of a run is the control plane machine on which the run executes work for the whole cluster, such as join tickets and labels. Any healthy
+// member can be the leader, and the order in layout.yaml doesn't matter.
 
-// Member reports whether a machine belongs to a cluster that paictl made, according to its own state.
+// Member reports whether a machine belongs to a cluster that paictl has created, according to the machine's own state.
 func (w *World) Member(n *Node) bool {
 	return !w.Forgotten && w.Of(n, PhaseJoin).Value("member") == "yes"
 }
@@ -30,14 +30,14 @@ func (w *World) Members() []*Node {
 // Healthy reports whether the API server of a control plane machine responded.
 func (w *World) Healthy(n *Node) bool { return w.Cluster(n).Value("api") == "up" }
 
-// Cluster returns the response of a control plane machine's own API server, which all phases use.
+// Cluster returns the response of a control plane machine's own API server.
 func (w *World) Cluster(n *Node) answer.Answer { return w.Of(n, PhaseInit) }
 
 // Founding reports whether this run creates a new cluster on the leader.
 func (w *World) Founding() bool { return w.Leader != nil && !w.Member(w.Leader) }
 
-// ControlPlane returns the control plane machines in the order in which they join and change their settings: first the leader, then the others,
-// sorted by address.
+// ControlPlane returns the control plane machines in the order in which they join and change their settings. The leader comes first, and the others
+// follow by address.
 func (w *World) ControlPlane() []*Node {
 	out := []*Node{w.Leader}
 	for _, n := range w.Want.ControlPlane() {
@@ -48,7 +48,7 @@ func (w *World) ControlPlane() []*Node {
 	return out
 }
 
-// Elect chooses the leader. If no cluster exists, the leader is the machine on which the cluster is created.
+// Elect chooses the leader. If no cluster exists, the leader is the machine that creates the cluster.
 func (w *World) Elect() {
 	members := w.Members()
 	if len(members) == 0 {
@@ -56,7 +56,7 @@ func (w *World) Elect() {
 		w.settle("")
 		return
 	}
-	// Machines with another CA belong to another cluster, which the checks report. The leader is from the larger group.
+	// Machines with another CA belong to another cluster. The checks report such machines. The leader is from the larger group.
 	authorities := map[string]int{}
 	for _, n := range members {
 		authorities[w.Of(n, PhaseJoin).Value("ca")]++
@@ -70,8 +70,8 @@ func (w *World) Elect() {
 	w.settle(w.reachedAt())
 }
 
-// settle makes the decisions that depend on the cluster's state. reached is the address at which the members reach the API, or "" for the configured
-// address.
+// settle makes the decisions that depend on the cluster's state. The argument reached is the address at which the members reach the API, or "" for
+// the configured address.
 func (w *World) settle(reached string) {
 	d := *w.Want
 	d.reached = reached
@@ -90,8 +90,8 @@ func CompareBool(a, b bool) int {
 	return 1
 }
 
-// reachedAt returns the HOST:PORT at which the members currently reach the API, if the run has to keep using it. This is necessary if the configured
-// address is that of a master that is about to join, or during an upgrade, which doesn't change the address. Otherwise reachedAt returns "".
+// reachedAt returns the HOST:PORT at which the members currently reach the API if the run must keep this address, otherwise "". The run must keep the
+// address during an upgrade, and if the configured address belongs to a master that is about to join.
 func (w *World) reachedAt() string {
 	configured, _, _ := net.SplitHostPort(w.Want.ConfiguredEndpoint())
 	now := strings.TrimPrefix(w.Of(w.Leader, PhaseJoin).Value("server"), "https://")
@@ -104,8 +104,8 @@ func (w *World) reachedAt() string {
 	return ""
 }
 
-// founder returns the machine on which the cluster is created: preferably a machine covered by the run, then a machine with the remains of an
-// interrupted attempt, then the machine with the lowest address.
+// founder returns the machine that creates the cluster. It prefers machines that the run covers, then machines with the remains of an interrupted
+// attempt, then the lowest address.
 func (w *World) founder() *Node {
 	return slices.MinFunc(w.Want.ControlPlane(), func(a, b *Node) int {
 		_, leftA := w.Of(a, PhaseJoin).Row("left")
@@ -114,7 +114,7 @@ func (w *World) founder() *Node {
 	})
 }
 
-// AgainstFounding returns findings if there are signs of an existing or a former cluster, which forbid the creation of a new one.
+// AgainstFounding returns findings if a cluster may exist or may have existed. In that case, the run must not create a new cluster.
 func (w *World) AgainstFounding() []preflight.Finding {
 	var out []preflight.Finding
 	for _, n := range w.Want.ControlPlane() {
@@ -161,8 +161,8 @@ func membersText(names []string) string {
 	return fmt.Sprintf("the machine and %d others are members", len(names)-1)
 }
 
-// LookBeyond determines whether the machines outside of --limit belong to a cluster. This is necessary before a new cluster is created. It skips
-// machines that don't respond.
+// LookBeyond determines whether machines outside of --limit belong to a cluster, before a new cluster is created. It skips machines that don't
+// respond.
 func (r *Run) LookBeyond(ctx context.Context, w *World) error {
 	var rest []*Node
 	for _, n := range r.Spec.Nodes {
@@ -191,8 +191,8 @@ func (r *Run) LookBeyond(ctx context.Context, w *World) error {
 	return ctx.Err()
 }
 
-// FindLeader chooses the leader for a run without a survey: a control plane machine that is a member and whose API server responds, otherwise any
-// member. It never chooses a machine in without. It returns nil if no machine that responded is a member of a cluster.
+// FindLeader chooses the leader for a run without a survey. It prefers a member whose API server responds. It never chooses a machine in the list
+// without. It returns nil if no member of a cluster responded.
 func (r *Run) FindLeader(ctx context.Context, without []*Node) (*Node, error) {
 	machines := slices.DeleteFunc(r.Alive(r.Spec.ControlPlane()), func(n *Node) bool { return slices.Contains(without, n) })
 	said := make(chan leaderAnswer, len(machines))
@@ -233,16 +233,16 @@ type leaderAnswer struct {
 	server, state string
 }
 
-// SelfAPI returns the definition of a shell function with which a control plane machine queries its own API server. The shared address can't be used
-// for that, because a load balancer may be down, or forward to another API server.
+// SelfAPI returns a shell function that queries the API server of a control plane machine on the machine itself. At the shared address, a load
+// balancer may be down, or may forward to another API server.
 func (s *Spec) SelfAPI(n *Node) string {
 	return fmt.Sprintf("\nself() { kubectl --server=%s \"$@\"; }\n",
 		shell.Quote("https://"+s.OwnEndpoint(n)))
 }
 
-// certificates decides whether kubelets sign their own certificates instead of getting them from the cluster, and whether API servers don't verify
-// these certificates. The leader must be known. If the configuration asks for self-signed certificates, both are true; otherwise both are false in a
-// new cluster. An existing cluster keeps its state until a run on all machines and phases, which isn't an upgrade, changes it.
+// certificates decides whether kubelets sign their own certificates, and whether API servers leave these certificates unverified. The leader must be
+// known. Both results are true if the configuration requests self-signed certificates. Otherwise both are false in a new cluster. An existing cluster
+// keeps self-signed certificates until a run on all machines and phases that isn't an upgrade.
 func (w *World) certificates() (selfSigned, unverified bool) {
 	_, there := w.Cluster(w.Leader).Row("approver")
 	verifies := slices.ContainsFunc(w.Members(), func(n *Node) bool { return w.Of(n, PhaseApprover).Value("verifies") == "yes" })
@@ -255,7 +255,7 @@ func (w *World) certificates() (selfSigned, unverified bool) {
 	case !w.Healthy(w.Leader): // without an answer of the API, nothing else is known
 		return !verifies, !verifies
 	}
-	// If API servers verify kubelets, they keep verifying: the approver is then only missing by mistake, or wasn't found in time.
+	// API servers that verify kubelets continue to do so. In this case, the approver was deleted by mistake or wasn't found in time.
 	selfSigned = !there && !verifies && !moves
 	return selfSigned, !verifies && (selfSigned || !moves)
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// ClusterLock is the file that a run locks on each control plane machine that responds. If two runs reach different machines, they still have at
-// least one of these files in common.
+// ClusterLock is the file that a run locks on each control plane machine that responds. Two concurrent runs therefore try to lock at least one common
+// file.
 const ClusterLock = "/run/paictl.lock"
 
-// ErrLockLost is the error of a run that lost sessions that held the cluster's lock. The run stops, because another run may now begin.
+// ErrLockLost is the error of a run whose sessions with the cluster's lock were lost. The run stops, because another run may begin.
 var ErrLockLost = errors.New("the session that held the cluster's lock was lost")
 
 // LockedError means that another run is working on the cluster.
@@ -30,11 +30,11 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("another run holds the cluster's lock on %s: %s, since %s", e.Host, e.Owner, e.Since)
 }
 
-// ExitCode returns 5, the exit code for a held lock.
+// ExitCode returns 5.
 func (e *LockedError) ExitCode() int { return 5 }
 
-// lockScript returns a script that holds a lock on the file until its standard input is closed. It uses flock, so the lock always ends with the
-// session and can't become stale.
+// lockScript returns a script that holds a lock on the file until its standard input is closed. With flock, the lock ends with the session and can't
+// become stale.
 func lockScript(owner string, since time.Time) string {
 	return PreludeScript + fmt.Sprintf(`
 owner=%s
@@ -58,8 +58,8 @@ rm -f "$f"
 `, shell.Quote(owner+"\t"+since.UTC().Format(time.RFC3339)), ClusterLock)
 }
 
-// Lock takes the cluster's lock on all control plane machines that respond, in the order of their addresses. The returned context ends when the lock
-// is lost: when too few sessions remain to block every other run. A dry run takes no lock, because it changes nothing.
+// Lock takes the cluster's lock on all control plane machines that respond, in the order of their addresses. The returned context ends when too few
+// locked machines remain to block another run. A dry run takes no lock.
 func (r *Run) Lock(ctx context.Context) (context.Context, func(), error) {
 	if r.Opts.DryRun {
 		return ctx, func() {}, nil
@@ -86,8 +86,7 @@ func (r *Run) Lock(ctx context.Context) (context.Context, func(), error) {
 	watched, cancel := context.WithCancelCause(ctx)
 	released := make(chan struct{})
 	go func() {
-		// Another run takes the lock on all machines that it reaches, so a single held lock among them is enough to reject it. If a majority of the
-		// masters is locked, the other run can't miss all of these locks.
+		// A single locked machine among the machines that it reaches blocks another run. It can't miss a locked majority of the masters.
 		need := min(len(held), len(r.Spec.ControlPlane())/2+1)
 		lost := make(chan string, len(held))
 		for i, s := range held {
@@ -118,7 +117,7 @@ func (r *Run) Lock(ctx context.Context) (context.Context, func(), error) {
 	}, nil
 }
 
-// lockOn takes the lock on one machine and returns the session that holds it.
+// lockOn takes the lock on one machine. It returns the session that holds the lock.
 func (r *Run) lockOn(ctx context.Context, n *Node) (ssh.Session, error) {
 	s, err := r.Host(n).Hold(ctx, ssh.Script{Name: "lock", Mutates: true, Body: lockScript(r.Opts.Owner, r.Opts.Clock())})
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/nodelabels"
 )
 
-// ReadNodes parses the output of the script function d_nodes. The returned nodes have only the fields that paictl reads, because a whole node, with
-// its images and managed fields, takes about 30 kB.
+// ReadNodes parses the output of the script function d_nodes. The returned nodes have only the fields that paictl reads, because a complete node has
+// about 30 kB.
 func ReadNodes(a answer.Answer) (map[string]corev1.Node, error) {
 	out := map[string]corev1.Node{}
 	for _, f := range a.All("node") {
@@ -43,8 +43,7 @@ func ReadNodes(a answer.Answer) (map[string]corev1.Node, error) {
 	return out, nil
 }
 
-// Unquoted parses a field that is quoted as in Go. It returns "" if the node doesn't have the field or the field isn't quoted, because a node that a
-// person created must not break the run.
+// Unquoted parses a string in Go quotes. It returns "" if the string is missing or invalid, so that no node can break the run.
 func Unquoted(s string) string {
 	out, err := strconv.Unquote(s)
 	if err != nil {
@@ -53,7 +52,7 @@ func Unquoted(s string) string {
 	return out
 }
 
-// UnquotedAll parses a list of quoted strings, each followed by a semicolon.
+// UnquotedAll parses a list of strings in Go quotes, each followed by a semicolon.
 func UnquotedAll(list string) (out []string) {
 	for {
 		quoted, err := strconv.QuotedPrefix(list)
@@ -65,15 +64,14 @@ func UnquotedAll(list string) (out []string) {
 	}
 }
 
-// readTaint parses a taint in the form key=value:Effect.
 func readTaint(s string) corev1.Taint {
 	key, effect, _ := strings.Cut(s, ":")
 	key, value, _ := strings.Cut(key, "=")
 	return corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)}
 }
 
-// Nodes returns the cluster's nodes by name. They are the state of the leader's API server at the time of the survey. The output is long in a large
-// cluster, so it is parsed only once.
+// Nodes returns the cluster's nodes by name, as the leader's API server listed them during the survey. It parses the output only once, because a
+// large cluster has a long list.
 func (w *World) Nodes() (map[string]corev1.Node, error) {
 	w.nodesOnce.Do(func() { w.nodesRead, w.nodesErr = ReadNodes(w.Of(w.Leader, PhaseInit)) })
 	return w.nodesRead, w.nodesErr

@@ -6,8 +6,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/peer"
 )
 
-// pace measures how fast a machine receives a file that paictl sends. A measurement covers a window of patience.Stall, in which the pace is checked
-// several times.
+// pace measures how fast a machine receives a file from paictl. A measurement covers a window of patience.Stall.
 type pace struct {
 	patience    peer.Patience
 	began, last time.Time // when the transfer began, and when the machine last received data
@@ -16,7 +15,7 @@ type pace struct {
 	seen        []sample // samples in the window, and one before it
 }
 
-// sample is the number of bytes that a machine had received at some time.
+// sample is the number of bytes that a machine had received at a point in time.
 type sample struct {
 	at  time.Time
 	got int64
@@ -26,17 +25,17 @@ func newPace(p peer.Patience, began time.Time) *pace {
 	return &pace{patience: p, began: began, last: began, seen: []sample{{began, 0}}}
 }
 
-// looks returns the time between two checks of the pace. recent returns how long the result of a check counts.
+// looks returns the interval between two checks of the pace. recent returns how long the result of a check is valid.
 func (p *pace) looks() time.Duration  { return p.patience.Stall / 4 }
 func (p *pace) recent() time.Duration { return p.patience.Stall / 2 }
 
-// took records how many of the file's bytes a machine has received.
+// took records how many bytes of the file a machine has received.
 func (p *pace) took(sent, total int64, now time.Time) {
 	p.last, p.got, p.all = now, sent, sent >= total
 }
 
-// look reports whether the machine receives the file too slowly, and whether it receives the file fast enough. It is fast enough only if it was fast
-// enough in both halves of the window, because the first bytes may only fill buffers on the way. If both results are false, it is too early to
+// look reports whether the machine receives the file too slowly, and whether it receives the file fast enough. A machine is fast enough only if it
+// was fast enough in both halves of the window, because the first bytes may only fill network buffers. Both results are false if it is too early to
 // decide.
 func (p *pace) look(now time.Time) (slow, fast bool) {
 	begin, middle := now.Add(-p.patience.Stall), now.Add(-p.recent())

@@ -19,8 +19,8 @@ const (
 	mb    = 1_000_000
 )
 
-// line simulates machines that get files from paictl over one shared line, and files from each other within one step. Each step checks the pace of
-// all transfers from paictl.
+// line simulates transfers from paictl over one shared line, and transfers between machines within one step. Each step checks the pace of all
+// transfers from paictl.
 type line struct {
 	t       *testing.T
 	copies  *copies
@@ -28,9 +28,9 @@ type line struct {
 	wants   map[string][]ssh.Missing
 	sending map[string]*sendingOf
 	now     time.Time
-	// rate returns how many bytes per second n transfers get in total.
+	// rate returns the total rate of n transfers, in bytes per second.
 	rate func(step, n int) float64
-	// part returns which fraction of its share of the line a machine uses.
+	// part returns the fraction of its share of the line that a machine uses.
 	part func(name string) float64
 
 	steps, sent, released, most int
@@ -55,7 +55,6 @@ func newLine(t *testing.T, machines int, sizes ...int64) *line {
 	return l
 }
 
-// step starts all possible transfers, and simulates some time.
 func (l *line) step() {
 	patience := peer.Patience{}.WithDefaults()
 	fetching := map[string]transfer{}
@@ -109,7 +108,6 @@ func (l *line) step() {
 	l.steps++
 }
 
-// whole returns the number of machines that have all of their files.
 func (l *line) whole() (n int) {
 	for _, name := range l.names {
 		if len(l.wants[name]) == 0 && l.sending[name] == nil {
@@ -170,7 +168,7 @@ func TestALineThatIsDownForAWhileReleasesNone(t *testing.T) {
 	assert.LessOrEqual(t, l.most, sendsAtOnce+1)
 }
 
-// Some machines stall completely, or almost, after some bytes: the machines to which paictl sends first, or more machines if one of the first is
+// Some machines stall completely, or almost, after some bytes. These are the machines to which paictl sends first, or more machines if one of them is
 // fast.
 func TestMachinesThatTakeTooSlowlyHoldNoOthersUp(t *testing.T) {
 	for _, c := range []struct{ from, to int }{{0, 1}, {0, 2}, {0, 3}, {0, sendsAtOnce}, {1, 6}, {1, 12}, {3, 40}} {

@@ -4,20 +4,18 @@ import (
 	"io"
 )
 
-// RestoreParts holds the parts of a backup from which a new cluster is created.
+// RestoreParts holds the parts of a backup for a new cluster.
 type RestoreParts struct {
 	Keys, Etcd RestoreFile
-	// History is the job history, or nil if the run doesn't copy it to a machine. If the backup contains a job history that isn't copied, Left is the
-	// reason.
+	// History is the job history, or nil if the run doesn't restore it. Left is the reason why the history in the backup isn't restored.
 	History *RestoreHistory
 	Left    string
-	// Founded is called when the cluster exists. left is the reason why the job history wasn't restored, or "" if the history was restored or the
-	// backup doesn't contain a history. Founded may be nil.
+	// Founded, if set, is called when the cluster exists. The argument left is the reason why the job history in the backup wasn't restored, or "".
 	Founded func(left string)
 }
 
-// RestoreHistory is the job history and its destination: the job controller's folder on the machine Node, owned by Owner. The run copies the history
-// before the controller starts, if that machine creates the cluster, has enough space, and has no other history.
+// RestoreHistory is the job history and its destination, the job controller's folder on the machine Node. Owner owns the folder. The run copies the
+// history before the controller starts. It skips the history if the machine has too little space or another history, or doesn't create the cluster.
 type RestoreHistory struct {
 	RestoreFile
 	Node, Folder string

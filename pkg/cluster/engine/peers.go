@@ -33,12 +33,12 @@ import (
 // Names and limits of the transfers between machines.
 const (
 	PeerProgram = "pai-peer"
-	// fewMachines is the number of machines below which paictl sends all files itself, because it sends ownCopies copies in any case.
+	// fewMachines is the number of machines below which paictl sends all files itself. For so few machines, it would send all copies in any case.
 	fewMachines = ownCopies + 1
-	// worthSharing is the number of missing bytes at which a machine takes part in the transfers. For that it needs the peer program, whose size is a
-	// third of this number.
+	// worthSharing is the minimum number of missing bytes for transfers between machines. The peer program, which a machine then needs, has a third of
+	// this size.
 	worthSharing = 8 << 20
-	// servesFor is the time after which a machine stops serving files even if it doesn't notice the end of the connection.
+	// servesFor is the time after which a machine stops serving files, even if it doesn't detect the end of the connection.
 	servesFor = 2 * time.Hour
 	PhasePeer = "peer"
 )
@@ -46,16 +46,16 @@ const (
 //go:embed scripts/peer.sh
 var peerScript string
 
-// Peers manages the transfers of files between the machines of a run. Machines only pass on files of the bundle.
+// Peers manages the transfers of files between the machines of a run. Machines serve only files of the bundle.
 type Peers struct {
 	r      *Run
 	copies *copies
 	token  string
 	Sums   []string // hashes of the files that machines may request
-	// program is the artifact of the peer program, and packed is the program in the compressed form that paictl sends.
+	// program is the artifact of the peer program. packed is the program in the compressed form that paictl sends.
 	program bundle.Artifact
 	packed  []byte
-	// patience limits how long machines wait for each other, and how long paictl waits for them.
+	// patience holds the timeouts of transfers between machines.
 	patience peer.Patience
 
 	mu       sync.Mutex
@@ -66,7 +66,7 @@ type Peers struct {
 
 // Traffic counts the bytes of the files that machines have received in a run.
 type Traffic struct {
-	// Sent counts the bytes from the operator's machine, and Passed counts the bytes between machines.
+	// Sent counts bytes from the operator's machine. Passed counts bytes between machines.
 	Sent   int64 `json:"sent"`
 	Passed int64 `json:"passed"`
 }
@@ -77,7 +77,7 @@ type Carrier interface {
 	Carries(n *Node, w *World, cs []Change) []bundle.Artifact
 }
 
-// Sources returns the artifacts in the bundle to which the artifacts on a node belong.
+// Sources returns the artifacts in the bundle for the artifacts on a node.
 func Sources(as []Artifact) []bundle.Artifact {
 	out := make([]bundle.Artifact, len(as))
 	for i, a := range as {
@@ -86,7 +86,7 @@ func Sources(as []Artifact) []bundle.Artifact {
 	return out
 }
 
-// Share enables the transfers between machines if enough machines need enough data. It emits how many bytes paictl will send.
+// Share enables the transfers between machines if enough machines need enough data. It emits an event with the number of bytes that paictl will send.
 func (r *Run) Share(p *Plan, nodes []*Node) error {
 	if r.Opts.NoPeers || r.peers != nil || r.Spec.Bundle == nil {
 		return nil
@@ -119,8 +119,8 @@ func (r *Run) Share(p *Plan, nodes []*Node) error {
 	return nil
 }
 
-// cargo returns how many machines need enough data for sharing, the total size of the files for all machines, and the size of the files that paictl
-// sends itself.
+// cargo returns the number of machines with enough missing data for sharing, the total size of the files for all machines, and the size of the files
+// that paictl sends itself.
 func (r *Run) cargo(p *Plan, nodes []*Node) (many int, all, own int64) {
 	times := map[string]int{}
 	for _, n := range nodes {
@@ -153,7 +153,6 @@ func (r *Run) cargo(p *Plan, nodes []*Node) (many int, all, own int64) {
 
 func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 
-// pack returns the compressed peer program, which paictl itself sends to every machine.
 func pack(file string) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -172,7 +171,6 @@ func pack(file string) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// close makes all machines stop serving files.
 func (p *Peers) close() {
 	p.mu.Lock()
 	sessions := p.sessions
@@ -185,13 +183,13 @@ func (p *Peers) close() {
 	wg.Wait()
 }
 
-// Brings reports whether machines may pass on a file, because the file is in the bundle.
+// Brings reports whether machines may serve a file. Machines may serve only files of the bundle.
 func (p *Peers) Brings(f ssh.File) bool {
 	_, listed := slices.BinarySearch(p.Sums, f.SHA256)
 	return listed
 }
 
-// bring copies files to a machine, if possible from other machines that have the files.
+// bring copies files to a machine, if possible from other machines.
 func (p *Peers) bring(ctx context.Context, n *Node, phase string, files []ssh.File) error {
 	if size(files) < worthSharing || !slices.ContainsFunc(files, p.Brings) {
 		return p.r.send(ctx, n, phase, files)
@@ -229,8 +227,8 @@ func size(files []ssh.File) int64 {
 	return n
 }
 
-// join makes a machine take part in the transfers, and reports whether it does. It starts the machine only once. If a machine can't take part, join
-// warns about the reason, and paictl sends the machine's files.
+// join starts the peer program on a machine once, and reports whether the machine takes part in the transfers. If the start fails, join emits a
+// warning, and paictl sends the machine's files.
 func (p *Peers) join(ctx context.Context, n *Node) bool {
 	p.mu.Lock()
 	once := p.joining[n]
@@ -247,7 +245,7 @@ func (p *Peers) join(ctx context.Context, n *Node) bool {
 	return !p.copies.alone(n.Hostname)
 }
 
-// warn emits only the first warning of each kind: if all machines have the same problem, further warnings would add no information.
+// warn emits only the first warning of each kind, because further warnings of the same kind would add no information.
 func (p *Peers) warn(kind string, n *Node, message, remedy string) {
 	p.mu.Lock()
 	known := p.warned[kind]
@@ -258,7 +256,6 @@ func (p *Peers) warn(kind string, n *Node, message, remedy string) {
 	}
 }
 
-// start copies the peer program to a machine and makes the machine serve files.
 func (p *Peers) start(ctx context.Context, n *Node) error {
 	h := p.r.Host(n)
 	sum, began := Hash(p.packed), p.r.Opts.Clock()
@@ -282,7 +279,7 @@ func (p *Peers) start(ctx context.Context, n *Node) error {
 	}
 	var ready peer.Ready
 	err = json.Unmarshal([]byte(s.FirstLine()), &ready)
-	// The machine chooses its port. If it could also choose the address, it could make other machines connect to another host.
+	// The machine chooses only its port. If it could choose the address, it could make other machines connect to another host.
 	at, addressErr := netip.ParseAddrPort(ready.Address)
 	if err != nil || addressErr != nil || at.Addr().String() != n.HostIP {
 		_ = s.Close()
@@ -310,11 +307,9 @@ func (p *Peers) prove(sent int64, began time.Time) {
 	}
 }
 
-// folder returns the folder on a machine from which it serves files in this run.
 func (p *Peers) folder() string { return path.Join(StateDir, "peer-"+p.r.Id) }
 
-// body returns a script whose last command reads its input as JSON from file descriptor 3. The input isn't an argument, because other users can see
-// arguments.
+// body returns a script whose last command reads JSON from file descriptor 3. Other users can read the arguments of a program, but not its input.
 func (p *Peers) body(command string, what any) (string, error) {
 	b, err := json.Marshal(what)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/openpai/paictl/test/runnable"
 )
 
-// The stub of rm shares a file at the worst time: after rm has read the folder, so that rm can't remove the folder. A link that was requested before
-// the renaming of the folder is created later.
+// The stub of rm shares a file after rm has read the folder, so that rm can't remove the folder. A link that was requested before the renaming of the
+// folder is created later.
 func TestAFileThatIsSharedAtTheEndDoesNotKeepTheFolder(t *testing.T) {
 	root, stubs := t.TempDir(), t.TempDir()
 	rm, err := exec.LookPath("rm")

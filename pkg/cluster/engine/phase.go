@@ -19,33 +19,33 @@ import (
 )
 
 // Phase is one step that makes a node match the configuration. Detect and Verify only read, and Diff has no side effects. Apply makes exactly the
-// changes that Diff returned, and can be repeated after an interruption at any point.
+// changes that Diff has returned. It can be repeated after an interruption at any point.
 type Phase interface {
-	// Name returns the phase's name in --phases, events and the journal.
+	// Name returns the name of the phase in --phases, events and the journal.
 	Name() string
-	// Traits returns the phase's role in operations.
+	// Traits returns the properties of the phase.
 	Traits() Traits
 	// Applies reports whether the phase concerns the node.
 	Applies(n *Node) bool
-	// Detect returns shell code that prints the node's state in the format that the package answer parses.
+	// Detect returns shell code that prints the node's state in the format of the package answer.
 	Detect(n *Node) (string, error)
 	// Diff compares the node with the configuration, and returns the necessary changes. It can use the facts of all nodes.
 	Diff(n *Node, w *World) ([]Change, error)
 	Apply(ctx context.Context, r *Run, n *Node, cs []Change) error
-	// Verify returns shell code that exits with status 0 if the node has the state that Apply should produce, and otherwise prints the reason. It
+	// Verify returns shell code that exits with status 0 if the node is in the state that Apply should produce, and otherwise prints the reason. It
 	// returns "" if Apply itself has checked the state.
 	Verify(n *Node) string
-	// Waits returns the steps that must end before this phase's Apply may begin. pl holds the changes of the run and the state that the run found.
+	// Waits returns the steps that must end before Apply may begin. pl holds the changes of the run and the state that the run found.
 	Waits(n *Node, pl *Plan) []Step
 }
 
-// Traits describes a phase's role in operations.
+// Traits describes properties of a phase.
 type Traits struct {
-	// Upgrade is the part of an upgrade in which the phase runs; "" means that upgrades skip the phase.
+	// Upgrade is the part of an upgrade that contains the phase; "" means that upgrades skip the phase.
 	Upgrade UpgradePart
-	// ForOthers means that the leader makes changes for other machines in this phase, even if --limit doesn't select the leader.
+	// ForOthers means that the leader makes changes for other machines in this phase, even if --limit doesn't include the leader.
 	ForOthers bool
-	// Rejoins means that the phase adds a machine to the cluster again if the machine isn't a member of etcd.
+	// Rejoins means that the phase joins a machine again that isn't a member of etcd.
 	Rejoins bool
 	// Repairs means that the phase's changes can make a node Ready.
 	Repairs bool
@@ -62,35 +62,35 @@ const (
 	UpgradeAfter        UpgradePart = "after"         // doesn't disturb running programs
 )
 
-// Step is one phase on one node, for which another step waits.
+// Step is one phase on one node that another step waits for.
 type Step struct {
 	Host, Phase string
-	// Must means that the step has to succeed. Otherwise the waiting step also runs after a failure.
+	// Must means that the step has to succeed. Otherwise the waiting step also runs after a failure of this step.
 	Must bool
-	// Rolls means that the step makes the same change as the waiting step. If it fails, the waiting machine is left unchanged. The failure of a
-	// machine in an earlier phase has no such effect.
+	// Rolls means that the step makes the same change as the waiting step. If the change fails, the waiting machine stays unchanged. Failures in
+	// earlier phases don't have this effect.
 	Rolls bool
 }
 
-// World holds the state of all nodes that detection found.
+// World holds the state of all nodes after detection.
 type World struct {
 	Want  *Desired
 	Facts map[string]*Facts // by host name
 	// Limit is the set of host names of --limit; nil means all.
 	Limit map[string]bool
-	// Leader is the control plane machine through which the run does work for the whole cluster.
+	// Leader is the control plane machine on which the run executes work for the whole cluster.
 	Leader *Node
-	// Forgotten means that no machine counts as a member. It is set in a dry run of "cluster recreate".
+	// Forgotten means that no machine counts as a member. A dry run of "cluster recreate" sets this field.
 	Forgotten bool
-	// MayFound means that this run includes the phases that create a cluster if no cluster exists.
+	// MayFound means that this run includes the phases that create a cluster.
 	MayFound bool
 	// Whole means that the run covers all machines and all phases.
 	Whole bool
-	// Outside is the set of machines outside of --limit that are members of a cluster. It is only filled if this run would create a cluster.
+	// Outside is the set of members of a cluster outside of --limit. It is empty unless this run would create a cluster.
 	Outside map[string]bool
-	// Etcd is the leader's view of etcd, or nil if the run didn't need it or etcd didn't respond.
+	// Etcd is the leader's view of etcd. It is nil if the run didn't need it or if etcd didn't respond.
 	Etcd *EtcdView
-	// Findings lists the reasons why the run must not change the cluster at all.
+	// Findings lists the reasons why the run must not change the cluster.
 	Findings []preflight.Finding
 
 	nodesOnce sync.Once
@@ -110,7 +110,7 @@ func (w *World) Of(n *Node, phase string) answer.Answer {
 	return f.Sections[phase]
 }
 
-// Script runs a script of a phase on a node. The script may change the node.
+// Script runs a script of a phase that may change the node.
 func (r *Run) Script(ctx context.Context, n *Node, phase, what, body string) (ssh.Result, error) {
 	return r.Exec(ctx, n, ssh.Script{
 		Name: phase + "/" + what, Mutates: true, Timeout: r.Opts.StepTimeout,
@@ -125,7 +125,7 @@ func (r *Run) Read(ctx context.Context, n *Node, phase, what, body string) (ssh.
 	})
 }
 
-// Answer parses the output in a result of Script, Read or Exec.
+// Answer parses the output of Script, Read or Exec.
 func Answer(res ssh.Result, err error) (answer.Answer, error) {
 	if err != nil {
 		return answer.Answer{}, err
@@ -149,8 +149,7 @@ func (r *Run) Exec(ctx context.Context, n *Node, s ssh.Script) (ssh.Result, erro
 	return res, nil
 }
 
-// ScriptError returns an error on one line for a failed script. It consists of the last line of the script's stderr and the causes that the script
-// printed.
+// ScriptError returns a one-line error for a failed script. The error contains the last line of stderr and the causes that the script printed.
 func ScriptError(n *Node, name string, res ssh.Result) error {
 	var causes []string
 	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(string(res.Stderr)), "\n"), func(l string) bool {
@@ -165,7 +164,7 @@ func ScriptError(n *Node, name string, res ssh.Result) error {
 		last = lines[len(lines)-1]
 	}
 	for _, l := range lines {
-		// kubeadm prints the error in such lines, and then prints a help text.
+		// kubeadm prints its error in such a line, followed by a help text.
 		if strings.Contains(l, "[ERROR ") || strings.HasPrefix(l, "error:") || strings.HasPrefix(l, "error execution phase") {
 			last = l
 			break
@@ -182,7 +181,7 @@ func ScriptError(n *Node, name string, res ssh.Result) error {
 	return hint.Errorf(remedy, "%s on %s: exit status %d: %s", name, n.Hostname, res.ExitCode, said)
 }
 
-// ApplyResources uploads the needed artifacts to the staging folder, and then runs the script that makes the changes.
+// ApplyResources uploads the required artifacts to the staging folder. It then runs the script that makes the changes.
 func (r *Run) ApplyResources(ctx context.Context, n *Node, phase string, res Resources, cs []Change) error {
 	if err := r.Stage(ctx, n, phase, res.Uploads(cs)); err != nil {
 		return err
@@ -200,7 +199,7 @@ func (r *Run) Stage(ctx context.Context, n *Node, phase string, as []Artifact) e
 	return r.Upload(ctx, n, phase, files)
 }
 
-// Upload copies files to a node. Other machines send files of the bundle if that reduces the load on this machine.
+// Upload copies files to a node. If enough machines take part, other machines send files of the bundle.
 func (r *Run) Upload(ctx context.Context, n *Node, phase string, files []ssh.File) error {
 	if r.peers != nil {
 		return r.peers.bring(ctx, n, phase, files)
@@ -208,14 +207,14 @@ func (r *Run) Upload(ctx context.Context, n *Node, phase string, files []ssh.Fil
 	return r.send(ctx, n, phase, files)
 }
 
-// send copies files to a node from this machine.
+// send copies files to a node from the operator's machine.
 func (r *Run) send(ctx context.Context, n *Node, phase string, files []ssh.File) error {
 	if len(files) == 0 {
 		return nil
 	}
 	var told int64
 	res, err := r.Host(n).Upload(ctx, files, func(sent, total int64) {
-		// Emit at most a hundred events, which are enough for a progress bar. An event per chunk would result in thousands of lines.
+		// Emit at most a hundred events, enough for a progress bar. One event per chunk would result in thousands of lines.
 		if sent < total && sent-told < total/100 {
 			return
 		}
@@ -232,7 +231,7 @@ func LastLine(out []byte) string {
 	return lines[len(lines)-1]
 }
 
-// PhaseInit is the name of the phase that creates the cluster, and changes the settings of its control plane.
+// PhaseInit is the name of the phase that creates the cluster and changes the settings of its control plane.
 const PhaseInit = "init"
 
 // KubeadmConf is the path of kubeadm's configuration on a master.
@@ -241,7 +240,7 @@ const KubeadmConf = paths.Kubeadm
 // PhaseJoin is the name of the phase that makes a machine a member of the cluster.
 const PhaseJoin = "join"
 
-// Ticket holds the values with which a machine can join. Several machines use the same ticket until half of its lifetime has passed.
+// Ticket holds the values that a machine needs to join. Machines share a ticket until half of its lifetime has passed.
 type Ticket struct {
 	Made           time.Time
 	Issuer         string // the API server of the machine that made the ticket

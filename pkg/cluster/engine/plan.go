@@ -20,7 +20,7 @@ type Plan struct {
 	Rolls map[string][][]*Node // the waves of a rollout, by phase
 }
 
-// Plan compares every node with the configuration. For a node that is reached but not selected, it only plans changes that the node makes for others.
+// Plan compares every node with the configuration. For nodes that aren't selected, the plan contains only changes for other nodes.
 func (r *Run) Plan(w *World, nodes []*Node, phases []Phase) (*Plan, error) {
 	p := &Plan{World: w, Phases: phases, Todo: map[string]map[string][]Change{}}
 	for _, n := range r.Alive(nodes) {
@@ -56,7 +56,7 @@ func (p *Plan) Changes(nodes []*Node) []Change {
 	return out
 }
 
-// Progress records the results of the steps of a run that have ended.
+// Progress records the results of completed steps.
 type Progress struct {
 	mu   sync.Mutex
 	done map[Step]chan struct{}
@@ -74,7 +74,7 @@ func NewProgress(p *Plan, nodes []*Node) *Progress {
 	return pr
 }
 
-// End records the result of a step, and wakes the steps that wait for it.
+// End records the result of a step, and wakes steps that wait for its end.
 func (pr *Progress) End(host, phase string, err error) {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
@@ -83,8 +83,8 @@ func (pr *Progress) End(host, phase string, err error) {
 	close(pr.done[s])
 }
 
-// wait blocks until a step has ended. It returns an error if the waiting step must not run. A step that isn't part of the run because of --limit or
-// --phases counts as successful, because its host is left unchanged.
+// wait blocks until a step has ended. It returns an error if the waiting step must not run. A step outside of --limit or --phases counts as
+// successful, because the run leaves its host unchanged.
 func (pr *Progress) wait(ctx context.Context, s Step) error {
 	key := Step{Host: s.Host, Phase: s.Phase}
 	ch, ok := pr.done[key]
@@ -111,11 +111,10 @@ func (pr *Progress) wait(ctx context.Context, s Step) error {
 	return nil
 }
 
-// ErrSetAside is the result of a step that was skipped because an earlier step failed on the same machine.
+// ErrSetAside is the result of a step that was skipped because an earlier step on the same machine has failed.
 var ErrSetAside = errors.New("set aside")
 
-// ApplyAll takes each node through its phases. A node waits for others only if a phase requires it. A node that fails is set aside, and the others
-// continue.
+// ApplyAll runs the phases on each node. A node waits for other nodes only if a phase requires it. After a failure, the other nodes continue.
 func (r *Run) ApplyAll(ctx context.Context, p *Plan, nodes []*Node) error {
 	if err := r.Share(p, nodes); err != nil {
 		return err
@@ -133,7 +132,6 @@ func (r *Run) ApplyAll(ctx context.Context, p *Plan, nodes []*Node) error {
 	return nil
 }
 
-// walk takes one node through its phases.
 func (r *Run) walk(ctx context.Context, p *Plan, pr *Progress, n *Node) {
 	for _, ph := range p.Phases {
 		var err error
@@ -150,7 +148,7 @@ func (r *Run) walk(ctx context.Context, p *Plan, pr *Progress, n *Node) {
 	}
 }
 
-// Step runs one phase on one node: it waits for other steps, applies the changes, and verifies the result.
+// Step runs one phase on one node. It waits for other steps, applies the changes, and verifies the result.
 func (r *Run) Step(ctx context.Context, p *Plan, pr *Progress, n *Node, ph Phase) error {
 	cs := p.Todo[n.Hostname][ph.Name()]
 	if len(cs) == 0 {
@@ -168,7 +166,7 @@ func (r *Run) Step(ctx context.Context, p *Plan, pr *Progress, n *Node, ph Phase
 		if err := ph.Apply(ctx, r, n, cs); err != nil {
 			return err
 		}
-		// The settings of a master that isn't a member of etcd take effect only after the master has joined again, so don't verify them before.
+		// On a master that isn't a member of etcd, settings take effect only after the master has joined again. Don't verify the settings before.
 		if !p.World.Expelled(n) || ph.Traits().Rejoins {
 			if err := r.Verify(ctx, n, ph); err != nil {
 				return err
@@ -185,7 +183,7 @@ func (r *Run) Step(ctx context.Context, p *Plan, pr *Progress, n *Node, ph Phase
 	})
 }
 
-// Verify checks that a phase has reached its goal on a node.
+// Verify checks that a phase has succeeded on a node.
 func (r *Run) Verify(ctx context.Context, n *Node, ph Phase) error {
 	body := ph.Verify(n)
 	if body == "" {
@@ -202,10 +200,10 @@ func (r *Run) Verify(ctx context.Context, n *Node, ph Phase) error {
 	return nil
 }
 
-// HeldBack is the error of a machine that was left unchanged because the same change failed on another machine.
+// HeldBack is the error of a machine that stays unchanged because the same change failed on another machine.
 type HeldBack struct{ Phase, Host string }
 
-// LeftAlone marks the error of a machine that was left unchanged.
+// LeftAlone marks HeldBack as an error of an unchanged machine.
 func (*HeldBack) LeftAlone() {}
 
 func (e *HeldBack) Error() string {

@@ -6,7 +6,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 )
 
-// PreflightError reports that checks failed, and which changes the run had already made. In most cases it hadn't made any.
+// PreflightError reports failed checks, and the changes that the run made before the checks. Usually the run hasn't changed anything.
 type PreflightError struct {
 	Findings []preflight.Finding
 	// Repaired means that --fix made repairs before the checks failed.

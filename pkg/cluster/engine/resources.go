@@ -16,8 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
-// Resources holds the common resources that a phase needs on a node. paictl detects, compares and applies these resources in the same way for every
-// phase.
+// Resources holds the common resources of a phase on a node. Detection, comparison and changes are the same for all phases.
 type Resources struct {
 	Modules   []Module
 	Sysctls   map[string]string
@@ -26,15 +25,15 @@ type Resources struct {
 	Blocks    []Block
 	Artifacts []Artifact
 	Units     []Unit
-	// Setup, Between and After are shell code that runs if a resource changes: Setup runs first, Between runs after the files and before the units,
+	// Setup, Between and After are shell code that runs if a resource changes. Setup runs first, Between runs after the files and before the units,
 	// and After runs last.
 	Setup, Between, After string
 }
 
-// Module is a kernel module. Probe is a path that exists if the module is built into the kernel.
+// Module is a kernel module. The path Probe exists if the module is built into the kernel.
 type Module struct{ Name, Probe string }
 
-// File is a text file that paictl owns as a whole.
+// File is a text file whose whole content paictl manages.
 type File struct {
 	Path   string
 	Mode   uint32
@@ -42,7 +41,7 @@ type File struct {
 	Secret bool // never shown in a diff
 }
 
-// Block is the part between two marker lines of a file whose other content doesn't belong to paictl.
+// Block is the part of a file between two marker lines. paictl doesn't change the rest of the file.
 type Block struct {
 	Path string
 	Body []byte
@@ -55,11 +54,11 @@ type Artifact struct {
 	Src  bundle.Artifact
 }
 
-// Unit is a systemd unit that should be enabled and running. It is restarted if one of the files in Reads has changed.
+// Unit is a systemd unit that should be enabled and running. paictl restarts it when a file in Reads has changed.
 type Unit struct {
 	Name  string
 	Reads []string
-	// Later means that another program starts the unit. paictl only enables the unit, and restarts it if it runs.
+	// Later means that another program starts the unit. paictl enables the unit, and restarts it only if it is running.
 	Later bool
 }
 
@@ -102,7 +101,7 @@ func (r Resources) Detect() string {
 	return b.String()
 }
 
-// Diff compares a host's state with the wanted resources and returns the changes.
+// Diff compares a host's state with the desired resources and returns the changes.
 func (r Resources) Diff(a answer.Answer) []Change {
 	var out []Change
 	add := func(c Change) { out = append(out, c) }
@@ -171,10 +170,10 @@ func (x Artifact) diff(a answer.Answer) (Change, bool) {
 	return Change{Action: "update", Target: x.Path, Detail: x.Src.Name + " " + x.Src.Version}, true
 }
 
-// activating is systemd's state of a unit that is about to start. A unit whose program exits repeatedly is also in this state.
+// activating is systemd's state of a unit that is starting. A unit whose program exits repeatedly is also in this state.
 const activating = "activating"
 
-// DiffUnits returns the changes to systemd units. written means that other resources change as well.
+// DiffUnits returns the changes to systemd units. The argument written means that other resources also change.
 func (r Resources) DiffUnits(a answer.Answer, written bool) []Change {
 	var out []Change
 	for _, u := range r.Units {
@@ -190,7 +189,7 @@ func (r Resources) DiffUnits(a answer.Answer, written bool) []Change {
 		case enabled != "enabled" && enabled != "static": // another program, such as udev, starts a static unit
 			out = append(out, Change{Action: "enable", Target: u.Name})
 		case active != "active" && u.Later:
-			// The unit doesn't run, so it needs no restart. But systemd has to reload the unit's file, and the stamp must record that the unit will
+			// The unit isn't running, so it needs no restart. But systemd has to reload the unit's file, and the stamp must record that the unit will
 			// start with the current files.
 			if !fresh || written && r.touches(u, a) {
 				out = append(out, Change{Action: "enable", Target: u.Name, Detail: "its files change before it starts"})
@@ -208,7 +207,6 @@ func (r Resources) DiffUnits(a answer.Answer, written bool) []Change {
 	return out
 }
 
-// touches reports whether applying the resources writes one of the files that a unit reads.
 func (r Resources) touches(u Unit, a answer.Answer) bool {
 	for _, f := range r.Files {
 		if _, differs := f.diff(a); differs && slices.Contains(u.Reads, f.Path) {
@@ -275,7 +273,7 @@ func (r Resources) Script(cs []Change) string {
 	return b.String()
 }
 
-// Uploads returns the artifacts that the changes need. They must be in the staging folder before the script runs.
+// Uploads returns the artifacts that the changes need. The script expects them in the staging folder.
 func (r Resources) Uploads(cs []Change) []Artifact {
 	var out []Artifact
 	for _, x := range r.Artifacts {
@@ -286,16 +284,16 @@ func (r Resources) Uploads(cs []Change) []Artifact {
 	return out
 }
 
-// Staged returns the path on a node for an uploaded artifact, before a script moves it to its place.
+// Staged returns the path of an uploaded artifact on a node, before a script installs it.
 func Staged(a bundle.Artifact) string { return path.Join(StateDir, "staging", a.SHA256) }
 
-// Hash returns the SHA-256 of data as a hexadecimal text.
+// Hash returns the SHA-256 of b in hexadecimal.
 func Hash(b []byte) string {
 	s := sha256.Sum256(b)
 	return hex.EncodeToString(s[:])
 }
 
-// Unified returns the difference between two texts in the format of diff -u, or "" if it can't be computed.
+// Unified returns the difference between two texts in the format of diff -u, or "" if the comparison fails.
 func Unified(name string, have, want []byte) string {
 	d, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
 		A: difflib.SplitLines(string(have)), B: difflib.SplitLines(string(want)),

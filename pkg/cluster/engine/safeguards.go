@@ -14,8 +14,8 @@ import (
 
 // The checks in this file stop runs that could lose a master or etcd's data.
 
-// Counted returns a finding for each machine that the run would reset because a file is missing, although etcd may count the machine as a member, so
-// that etcd's majority may depend on it.
+// Counted returns a finding for each machine that the run would reset although it may still be a member of etcd. etcd's majority may depend on such a
+// machine.
 func (w *World) Counted() []preflight.Finding {
 	var out []preflight.Finding
 	for _, n := range w.Want.ControlPlane() {
@@ -36,7 +36,7 @@ const (
 	markAgain = "put the file back (on the host: kubeadm init phase kubeconfig kubelet --config " + KubeadmConf + ", touch " + paths.Member + ")"
 )
 
-// AsArgument returns the machine as arguments for "node add", with its roles.
+// AsArgument returns the machine and its roles as arguments for "node add".
 func (n *Node) AsArgument() string {
 	role := "worker"
 	if n.ControlPlane {
@@ -48,8 +48,8 @@ func (n *Node) AsArgument() string {
 	return fmt.Sprintf("%s=%s --role %s", n.Hostname, n.HostIP, role)
 }
 
-// Apart returns a finding for each master whose API server responds but whose node is missing in the leader's list of nodes. Such a master works, so
-// it must not be reset, regardless of the reason.
+// Apart returns a finding for each master whose API server responds but whose node is missing in the leader's list. Such a master works and must not
+// be reset.
 func (w *World) Apart() ([]preflight.Finding, error) {
 	nodes, err := w.living()
 	if err != nil || nodes == nil {
@@ -81,7 +81,7 @@ func (w *World) Apart() ([]preflight.Finding, error) {
 }
 
 // LeftBehind returns a finding for each master of the cluster that isn't in layout.yaml. If the cluster were created again, such a master would
-// continue as the old cluster.
+// continue to run the old cluster.
 func (w *World) LeftBehind() ([]preflight.Finding, error) {
 	nodes, err := w.living()
 	if err != nil {
@@ -102,7 +102,7 @@ func (w *World) LeftBehind() ([]preflight.Finding, error) {
 	return out, nil
 }
 
-// living returns the nodes of an existing cluster, or nil if no cluster exists or its API doesn't respond.
+// living returns the nodes of an existing cluster. It returns nil if no cluster exists or if the API doesn't respond.
 func (w *World) living() (map[string]corev1.Node, error) {
 	if w.Leader == nil || w.Founding() || !w.Healthy(w.Leader) {
 		return nil, nil
@@ -110,9 +110,8 @@ func (w *World) living() (map[string]corev1.Node, error) {
 	return w.Nodes()
 }
 
-// WithoutQuorum returns a finding if etcd has permanently lost its majority, according to the machines that responded. In this case no machine can
-// join, and the cluster can't be changed. If a majority of the etcd members still has its data, the run continues, because it may start these members
-// again.
+// WithoutQuorum returns a finding if etcd has permanently lost its majority. No machine can then join, and the cluster can't be changed. If a
+// majority of etcd's members still has data, WithoutQuorum returns no finding, because the run may start these members again.
 func (w *World) WithoutQuorum() []preflight.Finding {
 	if w.Etcd == nil || w.Etcd.Quorum {
 		return nil

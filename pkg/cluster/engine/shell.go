@@ -10,8 +10,8 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
-// The paths of paictl's state folder and of the lock on a host. In scripts, all paths begin with $R, which is empty on real hosts and the path of a
-// folder in tests.
+// The paths of paictl's state folder and of the lock on a host. In scripts, all paths begin with $R. On real hosts, $R is empty. In tests, $R is a
+// folder.
 const (
 	StateDir = paths.State
 	HostLock = "/run/paictl-host.lock"
@@ -32,8 +32,7 @@ var DetectScript string
 //go:embed scripts/apply.sh
 var ApplyScript string
 
-// DetectProgram returns a read-only script that runs a section for each phase. Each section runs in its own subshell, so that it can't disturb the
-// others.
+// DetectProgram returns a read-only script with a section for each phase. Each section runs in a subshell, so that sections don't affect each other.
 func DetectProgram(sections []Section) string {
 	var b strings.Builder
 	b.WriteString(PreludeScript)
@@ -42,11 +41,11 @@ func DetectProgram(sections []Section) string {
 	return b.String()
 }
 
-// lanes is the number of sections that a machine runs in parallel. Parallel sections save time because they spend most of it on starting programs.
+// lanes is the number of sections that run in parallel on a machine. Sections spend most of their time on starting programs.
 const lanes = 4
 
-// atATime returns a script that runs sections in parallel lanes. A pipe holds the output of a lane until the previous lanes have finished, so that
-// the lines of different sections don't mix.
+// atATime returns a script that runs sections in parallel lanes. Each lane's output waits in a pipe until the previous lanes have finished, so that
+// the lines of sections don't mix.
 func atATime(sections []Section) string {
 	of := make([]strings.Builder, min(lanes, max(1, len(sections))))
 	for i, s := range sections {
@@ -64,11 +63,11 @@ func ApplyProgram(runID, phase, body string) string {
 	return fmt.Sprintf("%s%sbegin %s %s\n%s\nfinish\n", PreludeScript, ApplyScript, shell.Quote(runID), shell.Quote(phase), body)
 }
 
-// Section is a part of a script. Its output is parsed separately, under Name.
+// Section is a part of a script whose output is parsed separately, under the section's name.
 type Section struct{ Name, Body string }
 
-// Heredoc returns shell code that passes data to a command as base64 in a here-document, with 76 columns per line. In this encoding data may contain
-// any bytes, and no line can end the here-document.
+// Heredoc returns shell code that passes data to a command as base64 in a here-document. The data may contain any bytes, because no line of base64
+// can end the here-document.
 func Heredoc(command string, data []byte) string {
 	enc := base64.StdEncoding.EncodeToString(data)
 	var b strings.Builder

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Spec describes the wanted cluster: the configuration, resolved per node, and the bundle. A Spec doesn't change.
+// Spec describes the desired cluster. It contains the configuration, resolved per node, and the bundle. A Spec is immutable.
 type Spec struct {
 	Config *config.Cluster
 	Bundle *bundle.Bundle
@@ -21,12 +21,12 @@ type Spec struct {
 // labelWorker is OpenPAI's label for machines that run jobs.
 const labelWorker = "pai-worker"
 
-// Node is one machine of the cluster, with the settings that result from its roles.
+// Node is one machine of the cluster, with the settings of its roles.
 type Node struct {
 	layout.Machine
 	Target       ssh.Target
 	ControlPlane bool
-	// Worker means that the machine runs jobs. In a cluster of one machine, jobs run next to the control plane.
+	// Worker means that the machine runs jobs. In a cluster of one machine, the master runs jobs.
 	Worker bool
 	Labels map[string]string
 	Taints []string
@@ -53,7 +53,7 @@ func NewSpec(c *config.Cluster, b *bundle.Bundle) (*Spec, error) {
 	return s, nil
 }
 
-// ControlPlane returns the nodes that run the control plane, sorted by address, so that their order in layout.yaml doesn't matter.
+// ControlPlane returns the nodes of the control plane, sorted by address.
 func (s *Spec) ControlPlane() []*Node {
 	var out []*Node
 	for _, n := range s.Nodes {
@@ -92,7 +92,7 @@ func unknown(name string) error {
 	return hint.Errorf("paictl node list -p DIR shows the machines of the layout", "%s is not a machine of the layout", name)
 }
 
-// CheckLimit returns an error if a name in --limit isn't the name or address of a machine. It needs no bundle, unlike a Spec.
+// CheckLimit returns an error if a name in --limit is neither the name nor the address of a machine.
 func CheckLimit(l *layout.Layout, names []string) error {
 	for _, name := range names {
 		if !l.Has(name) {
@@ -123,7 +123,7 @@ func (s *Spec) Image(name string) (string, error) {
 	return a.Image, nil
 }
 
-// ConfiguredEndpoint returns the HOST:PORT of the API according to the configuration, without regard to the cluster's state.
+// ConfiguredEndpoint returns the configured HOST:PORT of the API. It ignores the cluster's state.
 func (s *Spec) ConfiguredEndpoint() string {
 	return s.Config.Endpoint()
 }

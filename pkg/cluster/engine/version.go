@@ -7,8 +7,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// checkVersion returns an error if the configuration requires another version of Kubernetes than the bundle contains. It doesn't need to query
-// machines.
+// checkVersion returns an error if the configuration requires another version of Kubernetes than the bundle contains.
 func (s *Spec) checkVersion() error {
 	if s.Bundle == nil {
 		return nil

@@ -5,20 +5,19 @@ import (
 	"strings"
 )
 
-// Branch is a series of driver releases whose version begins with the same number.
+// Branch is a series of driver releases whose versions begin with the same number.
 type Branch struct {
 	Number int
-	// Closed is the range of generations that the closed kernel module supports, whose source isn't published. Open is the range that the open module
-	// supports. The zero value means that the branch has no such module.
+	// Closed is the range of GPU generations that the closed-source kernel module supports. Open is the range that the open module supports. The zero
+	// value means that the branch doesn't contain the module.
 	Closed, Open Serves
-	// CUDA is the newest CUDA release whose programs can run with the driver.
+	// CUDA is the newest CUDA release that the driver supports.
 	CUDA string
 }
 
-// Serves is a range of generations, from the oldest to the newest.
+// Serves is a range of GPU generations, from the oldest to the newest.
 type Serves struct{ From, To Generation }
 
-// has reports whether all generations are in the range.
 func (s Serves) has(gs []Generation) bool {
 	for _, g := range gs {
 		if s.From == 0 || g < s.From || g > s.To {
@@ -28,14 +27,14 @@ func (s Serves) has(gs []Generation) bool {
 	return true
 }
 
-// openByDefault is the first branch for which NVIDIA recommends the open module if the module supports the GPUs. The source is NVIDIA's announcement
-// that open modules are installed by default from release 560 on.
+// openByDefault is the first branch for which NVIDIA recommends the open module. The source is NVIDIA's announcement that release 560 and later
+// install the open module by default.
 const openByDefault = 560
 
-// Branches returns the known branches, the newest first. They are NVIDIA's production and long-term branches for data centers. The sources are
+// Branches returns NVIDIA's production and long-term branches for data centers, the newest first. The sources are
 // docs.nvidia.com/datacenter/tesla/drivers, "CUDA Toolkit, Driver, and Architecture Matrix" and "Supported Drivers and CUDA Toolkit Versions". The
-// open module needs the GSP, which GPUs have since Turing; the source for this is the README of NVIDIA/open-gpu-kernel-modules. The source for the
-// end of Maxwell, Pascal and Volta after 580 is the deprecation schedule of NVIDIA's Unix drivers.
+// open module needs the GSP, which exists since Turing, according to the README of NVIDIA/open-gpu-kernel-modules. Branch 580 is the last for
+// Maxwell, Pascal and Volta, according to the deprecation schedule of NVIDIA's Unix drivers.
 func Branches() []Branch {
 	return []Branch{
 		{Number: 590, Closed: Serves{Turing, Hopper}, Open: Serves{Turing, Blackwell}, CUDA: "13.1"},
@@ -47,11 +46,11 @@ func Branches() []Branch {
 	}
 }
 
-// Oldest is the oldest branch that is new enough if the operator sets no version: containers get the driver's files by CDI, and the toolkit generates
-// the CDI specification from the driver.
+// Oldest is the oldest acceptable branch if the operator sets no version. Containers get the driver's files by CDI, and NVIDIA's toolkit needs this
+// branch to generate the CDI specification.
 const Oldest = 470
 
-// BranchOf returns the number before the first dot of a version, or 0 if there is no number.
+// BranchOf returns the number before the first dot of a version, or 0 if the version doesn't begin with a number.
 func BranchOf(version string) int {
 	head, _, _ := strings.Cut(version, ".")
 	n, err := strconv.Atoi(head)
@@ -70,12 +69,12 @@ func Release(version string) string {
 	return release
 }
 
-// within reports whether a release is the wanted release, or belongs to the wanted branch. If want is empty, it returns true for any release.
+// within reports whether a release is the desired release or belongs to the desired branch. If the second argument is empty, it returns true.
 func within(release, want string) bool {
 	return want == "" || release == want || strings.HasPrefix(release, want+".")
 }
 
-// Older reports whether release a is older than release b. It compares them number by number.
+// Older reports whether release a is older than release b. It compares the releases number by number.
 func Older(a, b string) bool {
 	as, bs := strings.Split(a, "."), strings.Split(b, ".")
 	for i := range min(len(as), len(bs)) {

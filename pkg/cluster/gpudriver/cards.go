@@ -1,11 +1,11 @@
-// Package gpudriver decides which NVIDIA driver a machine gets and from which packages, or why the machine can't have a driver.
+// Package gpudriver chooses an NVIDIA driver and its packages for a machine, or returns the reason why no driver is possible.
 // In: the machine's properties and state, and the operator's choices. Out: a plan, and findings. The package sends no requests and changes no
 // machine.
 package gpudriver
 
 import "strconv"
 
-// Generation is a generation of NVIDIA's GPUs, in the order of their release.
+// Generation is a generation of NVIDIA's GPUs. Generations are in the order of their release.
 type Generation int
 
 // The generations that a branch in Branches may support. The zero value is not a generation.
@@ -29,9 +29,8 @@ func (g Generation) String() string {
 	return names[g]
 }
 
-// chips returns the ranges (first and last) of the chips' PCI device ids, with the generation of each range. NVIDIA assigns ids by chip, so a later
-// card, or another version of a card, has an id in the range of its chip. The source is the chips' names (GK110, GA100 …) in the public PCI ID
-// repository, pci-ids.ucw.cz.
+// chips returns ranges of PCI device ids with their generation. NVIDIA assigns ids by chip, so all cards with the same chip are in the same range.
+// The source is the chips' names (GK110, GA100 …) in the public PCI ID repository, pci-ids.ucw.cz.
 func chips() []struct {
 	first, last uint64
 	generation  Generation
@@ -64,7 +63,7 @@ func chips() []struct {
 // hopperFirst and hopperLast are the first and last device id of Hopper. Hopper's range is inside Ampere's range.
 const hopperFirst, hopperLast = 0x2300, 0x237f // GH100
 
-// GenerationOf returns the generation of a GPU with a PCI device id, which has four hex digits. It returns false if the generation isn't known.
+// GenerationOf returns the generation of the GPU with a PCI device id of four hex digits. It returns false for an unknown id.
 func GenerationOf(device string) (Generation, bool) {
 	id, err := strconv.ParseUint(device, 16, 16)
 	if err != nil {

@@ -15,28 +15,28 @@ type Machine struct {
 	System, Kernel, Arch string   // debian12, 6.1.0-37-amd64, amd64
 	Devices              []string // the PCI device id of each GPU
 	NVSwitches           int
-	// NVLink5 means that Mellanox network cards manage the NVSwitches. Such switches need NVIDIA's subnet manager and additional kernel modules.
+	// NVLink5 means that Mellanox network cards manage the NVSwitches. Such switches require NVIDIA's subnet manager and additional kernel modules.
 	NVLink5 bool
 	Fabric  Fabric
-	// Module and Userland are the releases of the loaded kernel module and of the driver's libraries, or "" if they are missing. ModuleKind is
+	// Module is the release of the loaded kernel module. Userland is the release of the driver's libraries. Each is "" if it is missing. ModuleKind is
 	// ModuleOpen or ModuleClosed.
 	Module, ModuleKind, Userland string
 	Runfile                      bool // NVIDIA's installer installed the driver, not packages
 	Apt                          bool
 	Headers                      bool // the running kernel's headers are installed
-	// SecureBoot means that Secure Boot is on. KeyEnrolled means that the firmware trusts the key with which DKMS signs modules.
+	// SecureBoot means that Secure Boot is on. KeyEnrolled means that the firmware trusts DKMS's signing key.
 	SecureBoot, KeyEnrolled bool
-	// Nouveau means that nouveau is loaded. Displays lists the programs that use nouveau, and Users the programs that use NVIDIA's driver.
+	// Nouveau means that nouveau is loaded. Displays lists the programs that use nouveau. Users lists the programs that use NVIDIA's driver.
 	Nouveau         bool
 	Displays, Users []string
-	// Installed holds the versions of the installed packages, and Candidates the versions that apt could install, the newest first.
+	// Installed holds the versions of the installed packages. Candidates holds the versions that apt could install, the newest first.
 	Installed  map[string]string
 	Candidates map[string][]string
 	// Repository is the error of apt's last attempt to fetch its package lists.
 	Repository string
 }
 
-// Fabric describes the programs and kernel modules that initialize a machine's NVSwitches.
+// Fabric describes the programs and kernel modules that initialize the NVSwitches of a machine.
 type Fabric struct {
 	Release       string // the release of the fabric manager, "" if none is installed
 	Active        bool   // systemd runs it
@@ -51,23 +51,23 @@ type Want struct {
 	Source  string
 }
 
-// Plan describes the driver that a machine gets.
+// Plan describes the driver for a machine.
 type Plan struct {
 	Branch  int
 	Release string
 	Module  string
-	// Signed means that the module is prebuilt and signed, and isn't built on the machine.
+	// Signed means that the module is prebuilt and signed. The machine doesn't build it.
 	Signed bool
-	// Packages lists all packages that must be installed, including packages that are already installed.
+	// Packages lists all required packages, including packages that are already installed.
 	Packages []Package
 	// FabricManager means that the machine has NVSwitches, which need the fabric manager.
 	FabricManager bool
 	CUDA          string
-	// Kept means that the existing driver stays. In this case only Release and Branch are set.
+	// Kept means that the existing driver stays. Only Release and Branch are then set.
 	Kept bool
 }
 
-// Finding describes why a machine can't have its driver, or is a remark about the driver.
+// Finding is a remark about a driver, or the reason why a machine can't have a driver.
 type Finding struct {
 	ID              string // doesn't change between releases
 	Message, Remedy string
@@ -75,10 +75,10 @@ type Finding struct {
 	Works           bool // the driver works in spite of the finding
 }
 
-// Works reports whether the machine has a working driver: the loaded module and the libraries have the same release.
+// Works reports whether the loaded module and the driver's libraries have the same release.
 func (m Machine) Works() bool { return m.Module != "" && m.Module == m.Userland }
 
-// Look returns findings about the driver of a machine on which paictl doesn't change the driver.
+// Look returns findings about a driver that paictl doesn't change.
 func Look(m Machine, w Want) []Finding {
 	const install = "set gpu-driver: {policy: install} in kubernetes-configuration.yaml, or install NVIDIA's driver yourself; with policy: none, paictl expects no driver"
 	oldest := cmp.Or(w.Version, strconv.Itoa(Oldest))
@@ -105,8 +105,8 @@ func Look(m Machine, w Want) []Finding {
 	return m.fabric()
 }
 
-// fabric returns a finding if the fabric manager can't initialize the switches of a machine with a working driver. CUDA fails until the switches are
-// initialized.
+// fabric returns a finding if the fabric manager can't initialize the NVSwitches. On a machine with a working driver, CUDA fails until the switches
+// are initialized.
 func (m Machine) fabric() []Finding {
 	if m.NVSwitches == 0 {
 		return nil
@@ -130,7 +130,6 @@ func (m Machine) fabric() []Finding {
 	return nil
 }
 
-// nvlink5 returns words if the machine has NVLink 5 switches, otherwise "".
 func (m Machine) nvlink5(words string) string {
 	if m.NVLink5 {
 		return words
@@ -138,7 +137,8 @@ func (m Machine) nvlink5(words string) string {
 	return ""
 }
 
-// Decide returns the driver that a machine gets with the policy install, and findings. The machine gets no driver if any finding isn't a warning.
+// Decide returns the plan for a machine's driver under the policy install, and findings. Any finding other than a warning means that the plan is
+// invalid.
 func Decide(m Machine, w Want) (Plan, []Finding) {
 	if m.fits(w) {
 		return Plan{Release: m.Module, Branch: BranchOf(m.Module), Kept: true}, nil
@@ -160,14 +160,14 @@ func Decide(m Machine, w Want) (Plan, []Finding) {
 	return plan, m.obstacles(&plan, kernels, w.Source)
 }
 
-// fits reports whether the working driver is already the wanted driver. If no version is wanted, an older driver fits as well, so that a second run
-// makes no changes.
+// fits reports whether the working driver satisfies the operator's choices. If no version is configured, an older driver is sufficient, so that a
+// second run makes no changes.
 func (m Machine) fits(w Want) bool {
 	kind := w.Module != ModuleOpen && w.Module != ModuleClosed || m.ModuleKind == "" || m.ModuleKind == w.Module
 	return m.Works() && kind && within(m.Module, w.Version)
 }
 
-// unfit returns the reason why paictl can't install any driver on the machine, or nil.
+// unfit returns the reason why the machine can't have any driver, or nil.
 func (m Machine) unfit() *Finding {
 	switch {
 	case !m.Apt:
@@ -186,7 +186,6 @@ func (m Machine) unfit() *Finding {
 	return nil
 }
 
-// generations returns the distinct generations of the machine's GPUs.
 func (m Machine) generations() ([]Generation, *Finding) {
 	var out []Generation
 	for _, d := range m.Devices {
@@ -203,7 +202,7 @@ func (m Machine) generations() ([]Generation, *Finding) {
 	return out, nil
 }
 
-// kinds returns the kinds of kernel modules in a branch that support the GPUs, the preferred kind first.
+// kinds returns the kinds of kernel modules of a branch that support the GPUs, the preferred kind first.
 func (b Branch) kinds(generations []Generation, want string) []string {
 	order := []string{ModuleClosed, ModuleOpen}
 	if b.Number >= openByDefault {
@@ -221,7 +220,7 @@ func (b Branch) kinds(generations []Generation, want string) []string {
 	})
 }
 
-// servable returns nil if a wanted branch supports the GPUs, otherwise a finding with the reason.
+// servable returns nil if an acceptable branch supports the GPUs, otherwise a finding with the reason.
 func servable(generations []Generation, w Want) *Finding {
 	want, serving, known := BranchOf(w.Version), []string{}, []string{}
 	for _, b := range Branches() {
@@ -304,7 +303,6 @@ func (m Machine) switches() string {
 	return ""
 }
 
-// where returns the remedy that makes the packages available to apt.
 func where(source, system string) string {
 	switch {
 	case source == SourceBundle:
@@ -317,13 +315,13 @@ func where(source, system string) string {
 	return "add the components restricted and multiverse to apt's sources on the machine, or write another version under gpu-driver"
 }
 
-// offers reports whether the set has packages for the machine's system and switches, from the wanted source and for the branch.
+// offers reports whether the set contains packages for the machine's system and switches, the source that w selects, and the branch.
 func (s set) offers(m Machine, b Branch, w Want) bool {
 	return (s.source == w.Source || w.Source == SourceBundle) && slices.Contains(s.systems, m.System) &&
 		slices.Contains(s.branches, b.Number) && (m.NVSwitches == 0 || s.fabricManager != "") && (!m.NVLink5 || len(s.nvlink5) > 0)
 }
 
-// fill returns a plan with the versions of a set's packages, or the name of a missing package.
+// fill returns a plan with the versions of the set's packages, or the name of a missing package.
 func (m Machine) fill(s set, b Branch, kind string, w Want) (p Plan, lacks string) {
 	named := func(name string) string {
 		return strings.NewReplacer("%b", strconv.Itoa(b.Number), "%k", m.Kernel).Replace(name)
@@ -374,9 +372,9 @@ func (m Machine) fill(s set, b Branch, kind string, w Want) (p Plan, lacks strin
 	return Plan{}, cmp.Or(lacks, exact[0]+" of "+want)
 }
 
-// signedFits reports whether the signed module can be used for the wanted release. Its package has the kernel's version, which doesn't show the
-// driver's release. The module is built for the branch's newest release in the repository, and needs that release. If an older release is wanted, the
-// module must be built on the machine.
+// signedFits reports whether the signed module has the desired release. The signed package's version is the kernel's version, which doesn't contain
+// the driver's release. The module is built for the newest release of the branch in the repository, and requires that release. For an older
+// release, the machine must build the module.
 func (m Machine) signedFits(signed, userland, dkms, want string) bool {
 	have := m.Candidates[userland]
 	if m.Installed[signed] != "" || dkms == "" || len(have) == 0 {
@@ -395,7 +393,7 @@ func (m Machine) versions(name string) []string {
 
 func (m Machine) has(name string) bool { return len(m.versions(name)) > 0 }
 
-// exactly returns the packages with their versions in one release of the driver, or the name of a missing package.
+// exactly returns the packages with their versions for one release of the driver, or the name of a missing package.
 func (m Machine) exactly(names []string, release string) (out []Package, lacks string) {
 	for _, name := range names {
 		vs := m.versions(name)
@@ -408,8 +406,7 @@ func (m Machine) exactly(names []string, release string) (out []Package, lacks s
 	return out, ""
 }
 
-// obstacles returns problems that would make an installation fail, so that they are known before the machine is changed. It adds the kernel's headers
-// to the plan if they must be installed.
+// obstacles returns problems that would make an installation fail. It adds the kernel's headers to the plan if they must be installed.
 func (m Machine) obstacles(p *Plan, kernels, source string) []Finding {
 	var out []Finding
 	if !p.Signed {
@@ -426,8 +423,7 @@ func (m Machine) obstacles(p *Plan, kernels, source string) []Finding {
 	return out
 }
 
-// building returns problems that would prevent DKMS from building the module on the machine. It adds the kernel's headers to the plan if they must be
-// installed.
+// building returns problems that would prevent DKMS from building the module. It adds the kernel's headers to the plan if they must be installed.
 func (m Machine) building(p *Plan, kernels, source string) []Finding {
 	var out []Finding
 	name := strings.ReplaceAll(headers, "%k", m.Kernel)
@@ -453,7 +449,7 @@ func (m Machine) building(p *Plan, kernels, source string) []Finding {
 	return out
 }
 
-// newerKernel reports whether a kernel is newer than limit. It compares only the first two numbers of their releases.
+// newerKernel reports whether a kernel is newer than limit. It compares only the first two numbers of each release.
 func newerKernel(kernel, limit string) bool {
 	parts := strings.SplitN(kernel, ".", 3)
 	if len(parts) < 2 {

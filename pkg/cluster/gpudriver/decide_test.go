@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// TestNoCardLacksADriver checks that the table of chips covers all GPUs whose names discovery knows.
+// TestNoCardLacksADriver checks that the table of chips covers all GPUs whose names discovery recognizes.
 func TestNoCardLacksADriver(t *testing.T) {
 	require.NotEmpty(t, layout.KnownNVIDIA())
 	for _, device := range layout.KnownNVIDIA() {
@@ -77,7 +77,6 @@ func (m *Machine) offer(version string, names ...string) {
 	}
 }
 
-// jammy returns an Ubuntu 22.04 machine with an A100 GPU and NVSwitches.
 func jammy() Machine {
 	m := Machine{System: "ubuntu22.04", Kernel: "6.8.0-60-generic", Arch: "amd64", Devices: []string{"20b2"}, NVSwitches: 6, Apt: true, Headers: true, Candidates: map[string][]string{}}
 	for _, v := range []string{"550.144.03-0ubuntu0.22.04.1", "550.120-0ubuntu0.22.04.1"} {

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Offer is a driver release that packages provide, or would provide if no package were missing.
+// Offer is a driver release with at least one available package.
 type Offer struct {
 	System  string `json:"system"`
 	Release string `json:"release"`
 	Of      string `json:"of"` // the origin of the packages: SourceDistribution or SourceNVIDIA
 	// Modules lists the available kinds of kernel modules.
 	Modules []string `json:"modules,omitempty"`
-	// Signed lists the kernels for which a prebuilt and signed module is available, and Headers the kernels for which a module can be built.
+	// Signed lists the kernels with a prebuilt and signed module. Headers lists the kernels for which a module can be built.
 	Signed  []string `json:"signed,omitempty"`
 	Headers []string `json:"headers,omitempty"`
 	// FabricManager means that the driver can also be installed on machines with NVSwitches.
@@ -25,8 +25,8 @@ type Offer struct {
 	Packages []Package `json:"-"`                 // the available packages
 }
 
-// Offers returns the drivers that the available packages provide, the newest first. It includes each release with at least one available package, and
-// lists the missing packages of that release. It doesn't check the libraries that the packages depend on.
+// Offers returns the drivers in the available packages, the newest first. It includes each release with at least one available package, and lists the
+// missing packages of that release. It doesn't check the libraries on which the packages depend.
 func Offers(system string, have map[string][]string) []Offer {
 	var out []Offer
 	for _, s := range sets() {
@@ -51,7 +51,8 @@ func Offers(system string, have map[string][]string) []Offer {
 	return out
 }
 
-// versioned returns the names of a set's packages that have the driver's version, without the fabric manager, which other sets also contain.
+// versioned returns the packages of a set whose version is the driver's version. It excludes the fabric manager, because other sets contain it as
+// well.
 func (s set) versioned(branch int) []string {
 	var out []string
 	for _, name := range append(slices.Clone(s.userland), s.dkms[ModuleClosed], s.dkms[ModuleOpen]) {
@@ -128,7 +129,7 @@ func (s set) offer(system string, branch int, release string, have map[string][]
 	return o
 }
 
-// kernelsOf returns the kernels for which a package is available. name ends with %k, which stands for the kernel's release.
+// kernelsOf returns the kernels for which a package is available. The name of the package ends with %k in place of the kernel's release.
 func kernelsOf(name string, have map[string][]string) []string {
 	prefix, ok := strings.CutSuffix(name, "%k")
 	if !ok {
@@ -136,7 +137,7 @@ func kernelsOf(name string, have map[string][]string) []string {
 	}
 	var out []string
 	for n := range have {
-		// A kernel's release begins with a digit, unlike the end of linux-headers-amd64, which is the name of a package for the newest kernel.
+		// A kernel's release begins with a digit. The metapackage linux-headers-amd64 doesn't end with a release.
 		if kernel, ok := strings.CutPrefix(n, prefix); ok && kernel != "" && kernel[0] >= '0' && kernel[0] <= '9' && !strings.HasSuffix(kernel, "-common") {
 			out = append(out, kernel)
 		}
@@ -145,9 +146,8 @@ func kernelsOf(name string, have map[string][]string) []string {
 	return out
 }
 
-// Bring adds a bundle's packages to the candidates of the machine's apt, before apt's own versions, because apt's lists may be old and contain
-// packages that are no longer available. For the same reason, Bring removes apt's versions of the driver's own packages, except versions of a release
-// that the bundle contains.
+// Bring adds a bundle's packages to the candidates of the machine's apt, before apt's own versions. apt's lists may be old and contain packages that
+// are no longer available. Bring therefore also removes apt's versions of the driver's packages, except versions of a release in the bundle.
 func (m *Machine) Bring(have map[string][]string) {
 	own, releases := map[string]bool{}, map[string]bool{}
 	for _, s := range sets() {

@@ -19,33 +19,32 @@ const (
 // Package is a package that paictl installs by name.
 type Package struct {
 	Name string
-	// Version is the package's version, such as 535.261.03-1, or "" if any version can be installed.
+	// Version is the package's version, such as 535.261.03-1, or "" for any version.
 	Version string
 }
 
-// set holds the names of the packages for some branches of the driver, from a distribution or from NVIDIA. In a name, %b stands for the branch, and
-// %k for the release of the running kernel.
+// set holds the names of a source's packages for some branches of the driver. In a name, %b is the branch, and %k is the release of the running
+// kernel.
 type set struct {
 	systems  []string // in the form of layout.Facts.OS
 	source   string
 	branches []int
-	// userland lists the packages that have the driver's version, like the module and the fabric manager. loose lists the packages with independent
-	// versions.
+	// userland lists packages with the driver's version. loose lists packages with independent versions.
 	userland, loose []string
-	// dkms holds the packages that build the kernel module on the machine, by kind. signed holds the packages with a module that is already built and
-	// signed for a kernel. Their version is the kernel's version, and they need the matching userland packages.
+	// dkms maps the kind of a module to the package that builds the module on the machine. signed maps the kind to the package with a module that is
+	// already built and signed for a kernel. The signed package's version is the kernel's version.
 	dkms, signed  map[string]string
 	fabricManager string
-	// nvlink5 lists the additional packages that the fabric manager needs for NVLink 5 switches. Their versions differ from the driver's version.
+	// nvlink5 lists the additional packages for NVLink 5 switches. The versions of these packages differ from the driver's version.
 	nvlink5 []string
-	// kernels holds the newest kernels for which the packages are known to build, such as "6.15", by kind.
+	// kernels maps the kind of a module to the newest kernel for which the module is known to build, such as "6.15".
 	kernels map[string]string
 }
 
-// sets returns all packages that paictl can install. They include only the compute part of the driver, without X and desktop. The source for Debian
-// is the packages themselves, whose descriptions name the kernels. The source for Ubuntu is packages.ubuntu.com, source packages
-// nvidia-graphics-drivers-*-server and linux-restricted-modules. The source for NVIDIA's repository is its Driver Installation Guide, "Compute-only
-// System". The source for the fabric manager's name from 580 on and for the NVLink 5 packages is NVIDIA/gpu-driver-container.
+// sets returns all packages that paictl can install: the compute part of the driver, without X and desktop. The descriptions of Debian's packages
+// name the kernels. The source for Ubuntu is packages.ubuntu.com, source packages nvidia-graphics-drivers-*-server and linux-restricted-modules.
+// The source for NVIDIA's repository is its Driver Installation Guide, "Compute-only System". The source for NVLink 5 and for the fabric manager
+// from 580 on is NVIDIA/gpu-driver-container.
 func sets() []set {
 	ubuntu := []string{"ubuntu22.04", "ubuntu24.04"}
 	debian := []string{"debian12", "debian13"}
@@ -113,7 +112,7 @@ func sets() []set {
 	}
 }
 
-// Systems returns the distributions for which paictl knows the driver's packages.
+// Systems returns the distributions whose driver packages paictl can install.
 func Systems() []string {
 	var out []string
 	for _, s := range sets() {
@@ -127,8 +126,8 @@ func Systems() []string {
 	return out
 }
 
-// Names returns the names of all packages that a machine may need; %k stands for the release of its kernel. For SourceBundle, it returns the packages
-// of both the distribution and NVIDIA.
+// Names returns the names of all packages that a machine may need. In a name, %k is the release of the machine's kernel. For SourceBundle, Names
+// returns the packages of the distribution and of NVIDIA.
 func Names(source string) []string {
 	seen := map[string]bool{headers: true}
 	for _, s := range sets() {
@@ -149,7 +148,7 @@ func Names(source string) []string {
 	return out
 }
 
-// headers is the name of the package with the running kernel's headers, which DKMS needs.
+// headers is the name of the package with the running kernel's headers. DKMS needs the headers.
 const headers = "linux-headers-%k"
 
 func (s set) all() []string {

@@ -1,6 +1,6 @@
-// Package nodelabels compares the labels and taints of a node in the layout with the labels and taints of its Node object.
+// Package nodelabels compares a machine's labels and taints in the layout with those of its Node object.
 // In: the labels and taints of a machine's roles; a Node object. Out: labels and taints to set on the node, and labels and taints to remove from it.
-// The package sends no requests and writes nothing: pkg/cluster makes the changes with kubectl, and pkg/services through the API.
+// The package sends no requests and writes no files: pkg/cluster makes the changes with kubectl, and pkg/services makes them through the API.
 package nodelabels
 
 import (
@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Annotation is an annotation of nodes that lists the keys of the labels and taints that paictl has set. paictl removes the listed labels and taints
-// that are no longer in the layout, and keeps all others.
+// Annotation is an annotation of nodes that lists the keys of the labels and taints that paictl has set. paictl removes a listed label or taint when
+// it is no longer in the layout. paictl never removes other labels and taints.
 const Annotation = "paictl.openpai.org/owned"
 
 // State holds the labels and taints of a node.
@@ -22,7 +22,7 @@ type State struct {
 	Owned  string   // the value of Annotation
 }
 
-// Of returns the State of a Node object.
+// Of returns the labels and taints of a Node object.
 func Of(n *corev1.Node) State {
 	s := State{Labels: n.Labels, Owned: n.Annotations[Annotation]}
 	for _, t := range n.Spec.Taints {
@@ -31,18 +31,18 @@ func Of(n *corev1.Node) State {
 	return s
 }
 
-// Difference lists the labels and taints to set on a node, and those to remove from it.
+// Difference lists the labels and taints to set on a node and the labels and taints to remove from the node.
 type Difference struct {
 	Set     []string // labels, key=value
 	Drop    []string // labels, key
 	Taint   []string // key[=value]:Effect
 	Untaint []string // key:Effect
-	// Owned is the wanted value of Annotation; Record means that the node's value differs.
+	// Owned is the desired value of Annotation. Record means that the node's value differs from Owned.
 	Owned  string
 	Record bool
 }
 
-// Compare returns the changes that give the wanted labels and taints to a node.
+// Compare returns the changes after which a node has the given labels and taints.
 func Compare(labels map[string]string, taints []string, have State) Difference {
 	var d Difference
 	gone := map[string]bool{} // owned, but no longer wanted
@@ -57,8 +57,8 @@ func Compare(labels map[string]string, taints []string, have State) Difference {
 		}
 		delete(gone, k)
 	}
-	// A taint is removed only if the node has it, because kubectl fails otherwise. It isn't removed if another taint with the same key and effect is
-	// wanted, because the new value replaces the old value.
+	// kubectl fails when it removes a taint that doesn't exist. A taint also stays if another taint with the same key and effect is desired, because the
+	// new value replaces the old value.
 	has, stays := map[string]bool{}, map[string]bool{}
 	for _, t := range have.Taints {
 		has[canonical(t)], has[keyAndEffect(t)] = true, true
@@ -85,7 +85,7 @@ func Compare(labels map[string]string, taints []string, have State) Difference {
 	return d
 }
 
-// CompareLabels is like Compare, but leaves taints unchanged: paictl still owns the taints that it owned before.
+// CompareLabels is like Compare, but doesn't change taints. Annotation still lists the taints that it listed before.
 func CompareLabels(labels map[string]string, have State) Difference {
 	taints := slices.DeleteFunc(have.owned(), func(o string) bool { return !isTaint(o) })
 	d := Compare(labels, taints, have)
@@ -93,10 +93,10 @@ func CompareLabels(labels map[string]string, have State) Difference {
 	return d
 }
 
-// Same reports whether the node has the wanted labels and taints. The value of Annotation may still differ.
+// Same reports whether the node has the desired labels and taints. The value of Annotation may still differ.
 func (d Difference) Same() bool { return len(d.Set)+len(d.Drop)+len(d.Taint)+len(d.Untaint) == 0 }
 
-// Empty reports whether no changes are necessary.
+// Empty reports whether the node needs no changes.
 func (d Difference) Empty() bool { return d.Same() && !d.Record }
 
 // String lists the changes in kubectl's syntax: "label a=1, label b-, taint k:NoSchedule-".
@@ -118,10 +118,8 @@ func (s State) owned() []string {
 	return strings.FieldsFunc(s.Owned, func(c rune) bool { return c == ',' || c == ' ' })
 }
 
-// isTaint reports whether an entry of Annotation is a taint. Unlike a taint, the key of a label contains no colon.
 func isTaint(owned string) bool { return strings.Contains(owned, ":") }
 
-// canonical converts key=:Effect to key:Effect.
 func canonical(t string) string { return strings.Replace(t, "=:", ":", 1) }
 
 // keyAndEffect returns a taint as KEY:EFFECT, the form in which kubectl removes a taint.

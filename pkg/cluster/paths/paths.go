@@ -17,8 +17,7 @@ const (
 	Containerd = "/var/lib/containerd"
 	// CNIBin is the folder with the CNI plugins.
 	CNIBin = "/opt/cni/bin"
-	// Sysctl is the file with the kernel settings. Its name sorts after the files of distributions and images, because systemd-sysctl reads all files
-	// in the order of their names, regardless of the folder, and the last value of a setting counts. 99-sysctl.conf is a link to /etc/sysctl.conf, in
-	// which hardened images disable forwarding.
+	// Sysctl is the file with the kernel settings. systemd-sysctl reads the files of all folders in the order of their names, and the last value of a
+	// setting wins. The name must sort after 99-sysctl.conf, a link to /etc/sysctl.conf, because hardened images disable forwarding in that file.
 	Sysctl = "/etc/sysctl.d/99-zz-paictl.conf"
 )

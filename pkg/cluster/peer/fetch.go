@@ -19,11 +19,11 @@ import (
 	"time"
 )
 
-// backward is how many bytes before the end of an unfinished file a transfer resumes, because an upload over SFTP writes out of order and may leave
-// holes near the end.
+// backward is how many bytes before the end of a partial file a transfer resumes. An upload over SFTP writes out of order, and may leave holes near
+// the end.
 const backward = 4 << 20
 
-// Fetch fetches one file, and writes its progress and its result to out. It returns an error only if its input is invalid or a write to out fails.
+// Fetch fetches one file. It writes its progress and its result to out. It returns an error only if its input is invalid or a write to out fails.
 func Fetch(ctx context.Context, f Fetching, out io.Writer) error {
 	f.Patience = f.Patience.WithDefaults()
 	if err := f.check(); err != nil {
@@ -58,7 +58,7 @@ func (f Fetching) check() error {
 	return nil
 }
 
-// failed is an error with its kind, which the caller needs to select the next machine.
+// failed is an error with its kind. The caller chooses the next machine by the kind.
 type failed struct {
 	kind Failure
 	err  error
@@ -67,7 +67,6 @@ type failed struct {
 func (e *failed) Error() string { return e.err.Error() }
 func (e *failed) Unwrap() error { return e.err }
 
-// getting is one call of Fetch.
 type getting struct {
 	Fetching
 	out io.Writer
@@ -106,7 +105,7 @@ func (g *getting) get(ctx context.Context) error {
 	return os.Rename(g.Part, g.Path)
 }
 
-// resume hashes the content that an earlier attempt has left, and returns the offset at which the transfer resumes.
+// resume hashes the content of an earlier attempt. It returns the offset at which the transfer resumes.
 func (g *getting) resume(part *os.File, sum hash.Hash) (int64, error) {
 	info, err := part.Stat()
 	if err != nil {
@@ -123,7 +122,7 @@ func (g *getting) resume(part *os.File, sum hash.Hash) (int64, error) {
 	return from, err
 }
 
-// receive appends the content of the other machine's file from an offset on.
+// receive appends the content of the other machine's file, beginning at an offset.
 func (g *getting) receive(ctx context.Context, part *os.File, sum hash.Hash, from int64) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -219,7 +218,7 @@ func (g *getting) ask(ctx context.Context, from int64) (*http.Response, error) {
 	return answer, nil
 }
 
-// tell writes the progress after each percent of the file or each second.
+// tell writes the progress after each percent of the file or after each second.
 func (g *getting) tell() {
 	now := g.now()
 	if g.silent != nil || g.got-g.told < g.Size/100 && now.Sub(g.told0) < time.Second {
@@ -229,12 +228,12 @@ func (g *getting) tell() {
 	g.silent = say(g.out, Word{Got: g.got})
 }
 
-// share makes the file available in the served folder. If that fails, this machine doesn't serve the file.
+// share adds the file to the served folder. If it returns false, this machine doesn't serve the file.
 func (g *getting) share() bool {
 	return g.Folder != "" && Share(g.Path, g.Folder, g.SHA256) == nil
 }
 
-// Share links a file into the served folder under its checksum. The caller must have verified the checksum.
+// Share links a file into the served folder. The name of the link is sum. The caller must have verified the checksum.
 func Share(file, folder, sum string) error {
 	if !IsSum(sum) {
 		return fmt.Errorf("%q is not a sha256 in hex", sum)

@@ -1,7 +1,7 @@
-// Package peer copies files between machines while paictl runs: a machine that has received a file serves it to others.
+// Package peer copies files between machines while paictl runs. A machine that has received a file serves it to other machines.
 // In: instructions that a run sends to its machines over SSH. Out: files at their paths, each with the right SHA-256.
 //
-// No sender is trusted: the machine that fetches a file compares its content with a checksum that it received over SSH.
+// Senders aren't trusted. A machine compares each fetched file with a checksum that it has received over SSH.
 package peer
 
 import (
@@ -13,27 +13,27 @@ import (
 	"time"
 )
 
-// Serving is the input of a machine that serves files. It is encoded as JSON.
+// Serving is the JSON input of a machine that serves files.
 type Serving struct {
 	// Address is the HOST:PORT at which the machine serves. If the port is in use, the machine serves at another port of HOST.
 	Address string `json:"address"`
-	// Token is a secret of the run. Requests without the token are rejected.
+	// Token is a secret of the run. The server rejects requests without the token.
 	Token string `json:"token"`
-	// Folder is a folder that contains files whose names are their SHA-256 in hex. Files lists the names that may be requested.
+	// Folder contains files whose names are their SHA-256 in hex. Files lists the names that other machines may request.
 	Folder string   `json:"folder"`
 	Files  []string `json:"files"`
-	// Seconds is the time after which the machine stops serving in any case.
+	// Seconds is the maximum duration of the service.
 	Seconds int `json:"seconds"`
 }
 
-// Ready is the output of a machine that begins to serve. It is one line of JSON.
+// Ready is the JSON output of a machine that begins to serve files, on a single line.
 type Ready struct {
 	Address string `json:"address"` // HOST:PORT
-	// Certificate is the certificate of the server, in DER. The machine made it for this run, and the key never leaves the machine's memory.
+	// Certificate is the server's certificate in DER. The server creates it for this run, and never stores the key in a file.
 	Certificate []byte `json:"certificate"`
 }
 
-// Fetching is the input of a machine that fetches one file. It is encoded as JSON.
+// Fetching is the JSON input of a machine that fetches one file.
 type Fetching struct {
 	From  Ready  `json:"from"`
 	Token string `json:"token"`
@@ -41,21 +41,21 @@ type Fetching struct {
 	SHA256 string `json:"sha256"`
 	Size   int64  `json:"size"` // bytes
 	Mode   uint32 `json:"mode"`
-	// Path is the file's path after its content is verified. Until then, the content is in the file Part; content from an earlier attempt is reused.
+	// Path is the final path of the file, after its content is verified. Until then, Part holds the content, which a later attempt can reuse.
 	Path string `json:"path"`
 	Part string `json:"part"`
-	// Folder is the folder in which this machine serves files, to which the file is linked. It may be "".
+	// Folder is the folder in which this machine serves files, or "". The fetched file is linked into this folder.
 	Folder string `json:"folder,omitempty"`
-	// Patience limits how long the machine waits for the other machine. Zero values mean the defaults.
+	// Patience holds the timeouts of the transfer. Zero values mean the defaults.
 	Patience Patience `json:"patience"`
 }
 
-// Patience defines how long a machine waits for another machine before the transfer fails.
+// Patience holds the timeouts of a transfer between machines.
 type Patience struct {
-	// Dial limits the time until the other machine responds. Stall limits the time in which no data arrives.
+	// Dial limits the time until the other machine responds. Stall limits a pause without data.
 	Dial  time.Duration `json:"dial,omitempty"`
 	Stall time.Duration `json:"stall,omitempty"`
-	// Rate is the minimum average rate in bytes per second. It doesn't apply to the first part of a transfer, with the length Grace.
+	// Rate is the minimum average rate in bytes per second. It doesn't apply to the first part of a transfer, with the duration Grace.
 	Rate  int64         `json:"rate,omitempty"`
 	Grace time.Duration `json:"grace,omitempty"`
 }
@@ -65,7 +65,7 @@ func (p Patience) TooSlow(got int64, after time.Duration) bool {
 	return after > p.Grace && float64(got) < float64(p.Rate)*(after-p.Grace).Seconds()
 }
 
-// WithDefaults returns p with defaults in place of fields that aren't positive.
+// WithDefaults returns p with default values for fields that aren't positive.
 func (p Patience) WithDefaults() Patience {
 	if p.Dial <= 0 {
 		p.Dial = 5 * time.Second
@@ -91,7 +91,7 @@ func (f Fetching) Limit() time.Duration {
 // Failure is the kind of a failed transfer.
 type Failure string
 
-// The kinds of failures. All except Disk are faults of the other machine or the network.
+// The kinds of failures. Disk is a fault of the fetching machine. All other kinds are faults of the other machine or the network.
 const (
 	Unreachable Failure = "unreachable" // no connection, or a connection to a different machine
 	Refused     Failure = "refused"     // the other machine doesn't know the token or the file, or is overloaded
@@ -102,7 +102,7 @@ const (
 	Disk        Failure = "disk"   // this machine can't write the file
 )
 
-// Word is a line of JSON that a fetching machine prints. It contains the number of bytes received so far, or the result.
+// Word is a line of JSON from a machine that fetches a file. It contains the number of bytes received so far, or the result.
 type Word struct {
 	Got     int64   `json:"got,omitempty"` // bytes received over the network
 	Done    bool    `json:"done,omitempty"`
@@ -112,13 +112,12 @@ type Word struct {
 	Shared bool `json:"shared,omitempty"`
 }
 
-// IsSum reports whether a name is a SHA-256 in lowercase hex.
+// IsSum reports whether name is a SHA-256 in lowercase hex.
 func IsSum(name string) bool {
 	_, err := hex.DecodeString(name)
 	return err == nil && len(name) == 64 && strings.ToLower(name) == name
 }
 
-// told decodes the input of a machine.
 func told[T any](r io.Reader) (T, error) {
 	var out T
 	d := json.NewDecoder(io.LimitReader(r, 1<<20))
@@ -129,7 +128,6 @@ func told[T any](r io.Reader) (T, error) {
 	return out, nil
 }
 
-// say writes v as one line of JSON.
 func say(w io.Writer, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {

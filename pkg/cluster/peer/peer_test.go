@@ -24,7 +24,6 @@ import (
 
 const token = "0123456789abcdef0123456789abcdef"
 
-// content returns the content of a file with the given size, and its checksum.
 func content(size int) ([]byte, string) {
 	b := make([]byte, size)
 	for i := range b {
@@ -34,7 +33,6 @@ func content(size int) ([]byte, string) {
 	return b, hex.EncodeToString(sum[:])
 }
 
-// machine is a machine that serves the files in a folder.
 type machine struct {
 	Ready
 	folder string
@@ -42,7 +40,6 @@ type machine struct {
 	ended  chan error
 }
 
-// lineWriter sends the data of each write to a channel.
 type lineWriter struct{ lines chan string }
 
 func (w *lineWriter) Write(b []byte) (int, error) {
@@ -73,7 +70,6 @@ func (m *machine) put(t *testing.T, name string, b []byte) {
 	require.NoError(t, os.WriteFile(filepath.Join(m.folder, name), b, 0o600))
 }
 
-// wanting returns the input of a machine that fetches a file.
 func wanting(t *testing.T, from Ready, sum string, size int) Fetching {
 	t.Helper()
 	dir, shared := t.TempDir(), t.TempDir()
@@ -207,7 +203,7 @@ func TestAnUnfinishedFileIsContinued(t *testing.T) {
 	assert.True(t, w.Done)
 	assert.Equal(t, int64(9<<20), w.Got, "4 MiB before the end, where an upload may have left holes")
 
-	// It is unknown which machine caused the difference, so no machine is blamed. The next attempt starts from the beginning.
+	// Any of the machines may have caused the difference, so the test expects no blame. The next attempt starts from the beginning.
 	broken := bytes.Clone(b[:15<<20])
 	broken[7]++
 	g := wanting(t, m.Ready, sum, len(b))
@@ -319,7 +315,6 @@ func TestServingRefusesWhatWouldOpenMoreThanItShould(t *testing.T) {
 	}
 }
 
-// answering starts a server with a machine's certificate and the given handler.
 func answering(t *testing.T, answer http.HandlerFunc) Ready {
 	t.Helper()
 	cert, der, err := newCertificate()

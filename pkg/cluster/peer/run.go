@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Run runs the program pai-peer. args is "serve" or "fetch", and optionally a prefix for all paths, which only tests use. Run reads its input from a
-// reader and not from arguments, because other users can see arguments. "serve" ends when stdin ends, which is the end of the run's SSH session.
+// Run runs the program pai-peer. args is "serve" or "fetch", and optionally a prefix for all paths, which only tests use. The input isn't in the
+// arguments, because other users can read arguments. "serve" ends when stdin is closed at the end of the SSH session.
 func Run(ctx context.Context, args []string, what io.Reader, stdin io.Reader, stdout io.Writer) error {
 	if len(args) == 0 || len(args) > 2 {
 		return errUsage

@@ -27,21 +27,21 @@ import (
 	"github.com/openpai/paictl/pkg/httpserver"
 )
 
-// The limits of a machine that serves. Even a client with the token may be hostile, so a single client must not be able to use all slots.
+// The limits of a machine that serves files. Even a client with the token may be hostile, so a single client must not be able to use all slots.
 const (
 	maxConnections = 128
 	maxTransfers   = 8
 	maxPerMachine  = 3 // transfers to one address
 	headerTime     = 5 * time.Second
-	// writeTime is the time after which a write fails if the other machine accepts no data. slowest is the minimum average rate, in bytes per second.
+	// writeTime is the timeout of a write to a machine that accepts no data. slowest is the minimum average rate, in bytes per second.
 	writeTime = 20 * time.Second
 	slowest   = 64 << 10
 )
 
-// serverName is the same name in all certificates. A machine is identified by its certificate, not by its name.
+// serverName is the name in all certificates. Clients identify a machine by its certificate and not by its name.
 const serverName = "pai-peer"
 
-// Serve serves files until ctx ends, s.Seconds have passed, or gone is closed, which means that the run has ended. It prints a Ready to out.
+// Serve serves files until ctx ends, s.Seconds have passed, or gone is closed at the end of the run. It prints a Ready to out.
 func Serve(ctx context.Context, s Serving, out io.Writer, gone <-chan struct{}) error {
 	if err := s.check(); err != nil {
 		return err
@@ -59,10 +59,10 @@ func Serve(ctx context.Context, s Serving, out io.Writer, gone <-chan struct{}) 
 	server := &http.Server{
 		Handler:   newShelf(s),
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}},
-		// The limits include the TLS handshake. HTTP/2 is disabled, because one connection could request many files at the same time.
+		// The limits include the TLS handshake. HTTP/2 is disabled, because one HTTP/2 connection could request many files at the same time.
 		ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, IdleTimeout: headerTime, MaxHeaderBytes: 4 << 10,
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
-		// Discard errors, because any client that can reach the port could fill a log with them.
+		// Discard errors, because any client that can reach the port could fill a log with errors.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 	served := make(chan error, 1)
@@ -116,7 +116,7 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 	return l, err
 }
 
-// newCertificate creates a key and a self-signed certificate that is valid longer than any run.
+// newCertificate creates a key and a self-signed certificate. The certificate is valid longer than any run.
 func newCertificate() (tls.Certificate, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -129,7 +129,7 @@ func newCertificate() (tls.Certificate, []byte, error) {
 	now := time.Now()
 	c := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: serverName}, DNSNames: []string{serverName},
-		// The range allows for machines whose clocks differ by a day. It may be wide, because clients receive the right certificate over SSH.
+		// The range allows for clocks that differ by a day. It may be wide, because clients receive the certificate over SSH.
 		NotBefore: now.Add(-48 * time.Hour), NotAfter: now.Add(72 * time.Hour),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		IsCA: true, BasicConstraintsValid: true,
@@ -141,7 +141,6 @@ func newCertificate() (tls.Certificate, []byte, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, der, nil
 }
 
-// shelf is the handler that serves a machine's files.
 type shelf struct {
 	Serving
 	transfers chan struct{}
@@ -157,7 +156,7 @@ func newShelf(s Serving) *shelf {
 // files is the prefix of the URL paths for files.
 const files = "/sha256/"
 
-// ServeHTTP serves the files in the list to clients with the token.
+// ServeHTTP serves the listed files to clients with the token.
 func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok || subtle.ConstantTimeCompare([]byte(token), []byte(s.Token)) != 1 {
@@ -186,7 +185,7 @@ func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r, "", time.Time{}, f)
 }
 
-// enter counts a transfer to a client, and returns a function that ends it. It returns false if there are too many transfers.
+// enter counts a transfer to a client. It returns a function that ends the count, or false if the client or the machine has too many transfers.
 func (s *shelf) enter(remote string) (free func(), ok bool) {
 	host, _, err := net.SplitHostPort(remote)
 	if err != nil {
@@ -230,7 +229,7 @@ func openRegular(name string) (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-// hurried is a ResponseWriter that fails if the other machine accepts no data, or accepts it too slowly.
+// hurried is a ResponseWriter whose writes fail if the other machine accepts no data, or accepts data too slowly.
 type hurried struct {
 	http.ResponseWriter
 	c      *http.ResponseController

@@ -17,8 +17,8 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// apiProxy gives each machine a local address for the API that doesn't depend on a single master: a program that forwards connections to a ready
-// master. The program runs as a service and not in a pod, because the kubelet needs the API before it can run pods.
+// apiProxy runs a program on each machine that forwards connections from a local address to a ready master. The program is a service and not a pod,
+// because the kubelet needs the API before it can run pods.
 type apiProxy struct{ want *engine.Desired }
 
 // Names and paths of the API proxy.
@@ -59,8 +59,7 @@ func (p *apiProxy) resources(n *engine.Node) (engine.Resources, error) {
 			{Path: APIServers, Mode: 0o644, Body: []byte(servers.String())},
 			{Path: ProxyService, Mode: 0o644, Body: []byte(unitFile)},
 		},
-		// A change of the list doesn't restart the unit, because the program reads the list itself. Connections therefore survive when a master is
-		// added or removed.
+		// A change of the list doesn't restart the unit, because the program reloads the list itself. Existing connections therefore survive.
 		Units: []engine.Unit{{Name: proxyUnit, Reads: []string{ProxyService, path.Join(BinDir, proxyProgram)}}},
 	}, nil
 }
@@ -72,7 +71,7 @@ func (p *apiProxy) Detect(n *engine.Node) (string, error) {
 
 func (p *apiProxy) Diff(n *engine.Node, w *engine.World) ([]engine.Change, error) {
 	a := w.Of(n, phaseAPIProxy)
-	// Keep an installed proxy and its files up to date, because the machine's pods may use it for a while after the API's address has changed.
+	// Update an installed proxy even if the API's address is no longer local, because the machine's pods may still use the proxy for a while.
 	if !p.want.Local() && a.Value("gone", ProxyService) != "there" {
 		return nil, nil
 	}
@@ -105,8 +104,7 @@ done
 `, host, port, proxyProgram)
 }
 
-// kubeletServer returns the HOST:PORT at which a member's kubelet must reach the API. The kubelet of a master uses the master's own API server, as
-// kubeadm requires.
+// kubeletServer returns the HOST:PORT at which a member's kubelet must reach the API. On a master, kubeadm requires the master's own API server.
 func kubeletServer(d *engine.Desired, n *engine.Node) string {
 	if n.ControlPlane {
 		return d.OwnEndpoint(n)
@@ -114,7 +112,7 @@ func kubeletServer(d *engine.Desired, n *engine.Node) string {
 	return d.Endpoint()
 }
 
-// moves returns the change that makes a member's kubelet use the current address of the API, or nil if the kubelet already uses it.
+// moves returns the change after which a member's kubelet uses the current address of the API, or nil if the kubelet already uses the address.
 func moves(d *engine.Desired, n *engine.Node, w *engine.World) []engine.Change {
 	a := w.Of(n, engine.PhaseJoin)
 	has, due := strings.TrimPrefix(a.Value("kubelet-server"), "https://"), a.Value("kubelet-moves") == "yes"
@@ -128,12 +126,11 @@ func moves(d *engine.Desired, n *engine.Node, w *engine.World) []engine.Change {
 	return []engine.Change{{Action: "restart", Target: KubeletName, Detail: detail}}
 }
 
-// isMove reports whether the changes of the phase join make a kubelet use another address of the API.
+// isMove reports whether the changes of the phase join include a new API address for a kubelet.
 func isMove(cs []engine.Change) bool {
 	return slices.ContainsFunc(cs, func(c engine.Change) bool { return c.Target == KubeletName })
 }
 
-// move returns shell code that makes the kubelet use the current address of the API.
 func (p *join) move(n *engine.Node) string {
 	wait := 0
 	if p.want.Config.Kubernetes.Kubernetes.NetworkPlugin == FlannelPlugin {
@@ -142,7 +139,6 @@ func (p *join) move(n *engine.Node) string {
 	return NodeReady(n) + KubeletScript + KubeadmScript + fmt.Sprintf("k_move %s %d\n", shell.Quote("https://"+kubeletServer(p.want, n)), wait)
 }
 
-// addressMoves reports whether this run changes the API's address for the whole cluster.
 func addressMoves(w *engine.World) bool {
 	if w.Leader == nil || w.Founding() {
 		return false
@@ -151,8 +147,8 @@ func addressMoves(w *engine.World) bool {
 	return has != "" && has != w.Want.Endpoint()
 }
 
-// withoutProxy returns an error if kube-proxy and the pods' network are about to use the API at local addresses while a node is running that has no
-// proxy at such an address. The run has set that node aside or can't reach it, so its services would no longer be updated.
+// withoutProxy returns an error if the run would break a node. kube-proxy and the pods' network are about to use the API at local addresses. A
+// running node without a proxy at such an address would no longer update its services. The run has skipped that node or can't reach it.
 func withoutProxy(r *engine.Run) error {
 	w := r.Planned.World
 	if !addressMoves(w) || !r.Want.Local() {
@@ -172,7 +168,7 @@ func withoutProxy(r *engine.Run) error {
 	return nil
 }
 
-// RefuseMove returns an error if the API's address is about to change and some machines couldn't reach the API afterwards. The run must therefore
+// RefuseMove returns an error if the API's address is about to change and some machines couldn't reach the API afterwards. The run must
 // include all machines, and each member must be able to reach the new address.
 func RefuseMove(ctx context.Context, r *engine.Run, w *engine.World) error {
 	whole := len(r.Opts.Limit)+len(r.Only) == 0
@@ -193,8 +189,7 @@ func RefuseMove(ctx context.Context, r *engine.Run, w *engine.World) error {
 	var mu sync.Mutex
 	var without []string
 	errs := r.Each(ctx, members, func(ctx context.Context, n *engine.Node) error {
-		// Verify the server with the cluster's CA and a name in every API server's certificate, because the certificates get the new address only
-		// later.
+		// Verify the server with the cluster's CA and a name that every API server's certificate contains. The new address isn't in the certificates yet.
 		res, err := r.Read(ctx, n, engine.PhaseInit, "endpoint", fmt.Sprintf(
 			"if kubectl --kubeconfig=/dev/null --server=%s --certificate-authority=\"$R/etc/kubernetes/pki/ca.crt\" --tls-server-name=kubernetes --request-timeout=10s get --raw /readyz >/dev/null 2>&1; then echo reached; fi\n",
 			shell.Quote("https://"+r.Want.Endpoint())))

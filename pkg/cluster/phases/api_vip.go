@@ -17,8 +17,8 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// apiVIP gives the API a virtual address for people and programs outside the cluster. A program runs on each master; the program that holds a lease
-// sets the address. The phase runs last, when the masters have joined and their certificates contain the address.
+// apiVIP assigns a virtual address for people and programs outside the cluster to the API. A program runs on each master. The instance that holds a
+// lease sets the address. The phase runs last, because all masters must have joined and their certificates must contain the address.
 type apiVIP struct{ want *engine.Desired }
 
 // PhaseAPIVIP is the name of the phase that sets up the API's virtual address.
@@ -58,8 +58,8 @@ func (p *apiVIP) Diff(n *engine.Node, w *engine.World) ([]engine.Change, error) 
 		return nil, nil
 	}
 	has, there := foundVIP(w)
-	// Only a run on all machines and phases that isn't an upgrade changes the address, as for the kubelets' certificates. In other runs, some masters
-	// may not yet have the image, or a certificate for the new address.
+	// Only a run on all machines and phases that isn't an upgrade changes the address. In other runs, some masters may not yet have the image, or a
+	// certificate for the new address.
 	moves := w.Whole && !p.want.Upgrading
 	if !moves && has.address != p.address() {
 		return nil, nil
@@ -92,10 +92,9 @@ func (p *apiVIP) Diff(n *engine.Node, w *engine.World) ([]engine.Change, error) 
 	return []engine.Change{{Action: "run", Target: engine.VIPProgram, Detail: detail}}, nil
 }
 
-// appliedVIP holds the hash and the address of the manifest that was last applied.
 type appliedVIP struct{ hash, address string }
 
-// foundVIP returns the virtual address's manifest in the cluster, according to the leader, and whether one exists.
+// foundVIP returns the manifest of the virtual address in the cluster, and whether the manifest exists.
 func foundVIP(w *engine.World) (appliedVIP, bool) {
 	if w.Founding() {
 		return appliedVIP{}, false
@@ -129,8 +128,8 @@ func (p *apiVIP) Apply(ctx context.Context, r *engine.Run, n *engine.Node, cs []
 	return p.reached(ctx, r, cmp.Or(VIPHolder(a), n.Hostname))
 }
 
-// reached checks that the API responds at the address when a machine that doesn't hold the address connects to it. If only the holder can reach the
-// address, the network may drop its packets.
+// reached returns an error unless the API responds at the virtual address to a machine that doesn't hold the address. If only the holder can reach
+// the address, the network may drop its packets.
 func (p *apiVIP) reached(ctx context.Context, r *engine.Run, holder string) error {
 	workers := slices.DeleteFunc(slices.Clone(r.Spec.Nodes), func(n *engine.Node) bool { return n.ControlPlane })
 	for _, n := range r.Alive(slices.Concat(r.Spec.ControlPlane(), workers)) {
@@ -159,11 +158,10 @@ func (p *apiVIP) reached(ctx context.Context, r *engine.Run, holder string) erro
 	return nil
 }
 
-// VIPHolder returns the node that holds the lease according to a machine's output, or "" if no node holds the lease.
+// VIPHolder returns the holder of the lease in a machine's output, or "" if the lease has no holder.
 func VIPHolder(a answer.Answer) string { return engine.Unquoted(a.Value("vip-holder")) }
 
-// VIPSeen reports whether the API responds at its virtual address according to the masters. The result of the master that holds the address only
-// counts if no other master was queried.
+// VIPSeen reports whether masters can reach the API at its virtual address. The result of the holder counts only if no other master was queried.
 func VIPSeen(s *engine.Spec, holder string, says func(*engine.Node) answer.Answer) bool {
 	byHolder, asked := false, false
 	for _, n := range s.ControlPlane() {
@@ -180,7 +178,7 @@ func VIPSeen(s *engine.Spec, holder string, says func(*engine.Node) answer.Answe
 	return byHolder && !asked
 }
 
-// VIPAnswers queries the connected masters, and reports whether the API responds at its virtual address.
+// VIPAnswers queries the connected masters. It reports whether the API responds at its virtual address.
 func VIPAnswers(ctx context.Context, r *engine.Run) (bool, error) {
 	p := &apiVIP{want: r.Want}
 	var mu sync.Mutex
@@ -207,7 +205,7 @@ func VIPAnswers(ctx context.Context, r *engine.Run) (bool, error) {
 	return VIPSeen(r.Spec, holder, func(n *engine.Node) answer.Answer { return said[n] }), nil
 }
 
-// Manifest returns the manifest to apply, and a hash that identifies it.
+// Manifest returns the manifest to apply and a hash of the manifest.
 func (p *apiVIP) Manifest() (manifest []byte, sum string, err error) {
 	image, err := p.want.Image(engine.VIPProgram)
 	if err != nil {
@@ -216,8 +214,7 @@ func (p *apiVIP) Manifest() (manifest []byte, sum string, err error) {
 	return hashed(engine.VIPProgram, vipTemplate, map[string]string{"Image": ImageRef(p.want.Spec, image), "APIPort": strconv.Itoa(p.port()), "Address": p.address()})
 }
 
-// Claimed returns an error finding for each machine that already has the virtual address. It only checks an address that the cluster is about to use
-// for the first time.
+// Claimed returns an error finding for each machine that already has the virtual address. It only checks an address that the cluster hasn't used yet.
 func Claimed(w *engine.World) []preflight.Finding {
 	vip := w.Want.Config.Kubernetes.Kubernetes.APIVIP
 	if has, _ := foundVIP(w); vip == "" || has.address == vip || !w.Founding() && !w.Healthy(w.Leader) {

@@ -20,9 +20,9 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
-// approver makes the cluster sign the kubelets' serving certificates. A program on the masters approves a kubelet's request if it matches the list of
-// the cluster's machines. The phase runs before the kubelets' settings change, so that no kubelet of an existing cluster has to wait for the program.
-// In a new cluster, the phase init installs the program as soon as the API runs.
+// approver makes the cluster sign the kubelets' serving certificates. A program on the masters approves a kubelet's request if the request matches
+// the list of machines. The phase runs before changes to the kubelets' settings, so that no kubelet has to wait for the program. In a new cluster,
+// the phase init installs the program when the API runs.
 type approver struct{ want *engine.Desired }
 
 // Names and paths of the approver.
@@ -99,7 +99,7 @@ func (p *approver) Apply(ctx context.Context, r *engine.Run, n *engine.Node, cs 
 
 func (*approver) Verify(*engine.Node) string { return "" } // Apply checks the program
 
-// approve returns shell code that makes the changes in the cluster. It sets the list of machines first, because the approver needs it for its
+// approve returns shell code that makes the changes in the cluster. It sets the list of machines first, because the approver needs the list for its
 // decisions.
 func approve(s *engine.Spec, cs []engine.Change) (string, error) {
 	var b strings.Builder
@@ -122,7 +122,6 @@ func approve(s *engine.Spec, cs []engine.Change) (string, error) {
 	return b.String(), nil
 }
 
-// addresses returns the addresses of all machines in the layout, by node.
 func addresses(s *engine.Spec) map[string]string {
 	out := map[string]string{}
 	for _, n := range s.Nodes {
@@ -131,7 +130,7 @@ func addresses(s *engine.Spec) map[string]string {
 	return out
 }
 
-// MachinesList returns the ConfigMap with the machines' addresses, against which the approver checks certificate requests.
+// MachinesList returns the ConfigMap with the machines' addresses. The approver compares certificate requests with this ConfigMap.
 func MachinesList(s *engine.Spec) ([]byte, error) {
 	return yaml.Marshal(corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
@@ -150,7 +149,7 @@ func readMachines(a answer.Answer) map[string]string {
 	return out
 }
 
-// ApproverManifest returns the manifest to apply, and a hash that identifies it.
+// ApproverManifest returns the manifest to apply and a hash of the manifest.
 func ApproverManifest(s *engine.Spec) (manifest []byte, sum string, err error) {
 	image, err := s.Image(ApproverProgram)
 	if err != nil {
@@ -180,12 +179,11 @@ func hashed(name, text string, values map[string]string) (manifest []byte, sum s
 	return manifest, values["Hash"], nil
 }
 
-// beginsToVerify reports whether a master's API server is about to begin to verify kubelets.
 func beginsToVerify(w *engine.World, n *engine.Node) bool {
 	return !w.Want.Unverified && w.Member(n) && w.Of(n, engine.PhaseApprover).Value("verifies") != "yes"
 }
 
-// warnUnverified warns about running nodes whose kubelets can't be verified, before a master's API server begins to verify kubelets.
+// warnUnverified warns about running nodes whose kubelets can't be verified. It runs before a master's API server begins to verify kubelets.
 func warnUnverified(r *engine.Run, n *engine.Node) {
 	w := r.Planned.World
 	nodes, err := w.Nodes()
@@ -205,7 +203,6 @@ func warnUnverified(r *engine.Run, n *engine.Node) {
 	}
 }
 
-// kubeletPort returns the port on which all kubelets listen.
 func kubeletPort(s *engine.Spec) int {
 	switch port := s.Config.Kubernetes.Kubernetes.Extra.Kubelet["port"].(type) {
 	case int:
@@ -218,7 +215,7 @@ func kubeletPort(s *engine.Spec) int {
 	return 10250
 }
 
-// serving returns shell code that waits until a member's kubelet has its serving certificate, or "" if kubelets sign their own certificates.
+// serving returns shell code that waits until a member's kubelet has its serving certificate. It returns "" if kubelets sign their own certificates.
 func serving(d *engine.Desired, n *engine.Node) string {
 	if d.SelfSigned {
 		return ""

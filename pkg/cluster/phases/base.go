@@ -28,7 +28,6 @@ func (*base) Applies(*engine.Node) bool                      { return true }
 func (*base) Waits(*engine.Node, *engine.Plan) []engine.Step { return nil }
 func (*base) Verify(*engine.Node) string                     { return "" }
 
-// keepsSwap reports whether the operator's settings for the kubelet allow swap.
 func (p *base) keepsSwap() bool {
 	v, ok := p.want.Config.Kubernetes.Kubernetes.Extra.Kubelet["failSwapOn"].(bool)
 	return ok && !v
@@ -53,7 +52,7 @@ func (p *base) resources() engine.Resources {
 	for _, k := range slices.Sorted(maps.Keys(sysctls)) {
 		fmt.Fprintf(&set, "%s = %s\n", k, sysctls[k])
 	}
-	// Sort the nodes by address, so that another order in layout.yaml doesn't change the file.
+	// Sort the nodes by address, so that the order in layout.yaml doesn't affect the file.
 	for _, n := range slices.SortedFunc(slices.Values(p.want.Nodes), engine.ByAddress) {
 		fmt.Fprintf(&hosts, "%s %s\n", n.HostIP, n.Hostname)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/engine"
 )
 
-// Paths of the files with which a control plane machine renews its own certificates: daily, and before the kubelet starts, in case the machine was
-// off.
+// Paths of the files with which a control plane machine renews its own certificates. The renewal runs daily, and also before the kubelet starts,
+// because the machine may have been off.
 const (
 	RenewScript = "/usr/local/libexec/paictl/renew-certificates"
 	renewUnit   = "/etc/systemd/system/paictl-certificates.service"
@@ -58,7 +58,6 @@ R=${PAICTL_ROOT:-}
 ` + CertificatesScript + "\n" + renewCertificates)
 }
 
-// renewal returns the resources with which a control plane machine renews its certificates.
 func renewal() engine.Resources {
 	return engine.Resources{
 		Files: []engine.File{
@@ -75,8 +74,8 @@ func renewal() engine.Resources {
 
 const restoreRenewal = "/etc/kubernetes"
 
-// restorations returns the change that puts back files that an interrupted renewal of certificates has moved aside. It must come before all other
-// changes, because without these files the control plane may stay down.
+// restorations returns the change that restores the files that an interrupted renewal has moved. It must come before all other changes, because the
+// control plane may not run without these files.
 func restorations(a answer.Answer) []engine.Change {
 	left := a.All("aside")
 	if len(left) == 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 )
 
-// Check returns the findings about the nodes that responded: findings about each node, and findings about all nodes together. It has no side effects:
-// the same input results in the same findings in the same order.
+// Check returns findings about each node that responded, and findings about all nodes together. It has no side effects. The same input results in the
+// same findings in the same order.
 func Check(r *engine.Run, w *engine.World, nodes []*engine.Node) []preflight.Finding {
 	c := CheckedCluster(r.Want, w.Leader)
 	var hosts []*preflight.Host
@@ -35,7 +35,7 @@ func Check(r *engine.Run, w *engine.World, nodes []*engine.Node) []preflight.Fin
 	return findings
 }
 
-// CheckedCluster returns the cluster in the form that preflight needs. Its nodes are in the order of d.Nodes.
+// CheckedCluster converts the desired state to a preflight.Cluster. The nodes are in the order of d.Nodes.
 func CheckedCluster(d *engine.Desired, leader *engine.Node) *preflight.Cluster {
 	c := &preflight.Cluster{
 		Kubernetes: &d.Config.Kubernetes.Kubernetes, SKUs: d.Config.Layout.MachineSKU, Bundle: d.Bundle,
@@ -51,12 +51,12 @@ func CheckedCluster(d *engine.Desired, leader *engine.Node) *preflight.Cluster {
 	return c
 }
 
-// CheckedNode returns a node in the form that preflight needs.
+// CheckedNode converts a node to a preflight.Node.
 func CheckedNode(n *engine.Node) *preflight.Node {
 	return &preflight.Node{Machine: n.Machine, ControlPlane: n.ControlPlane, AddAs: n.AsArgument()}
 }
 
-// PhasesTell adds the facts to a host that only the phases can parse: its programs, its kernel settings, its driver, and the space for its files.
+// PhasesTell adds the facts to a host that only the phases can parse: its programs, kernel settings, driver, and the space for its files.
 func PhasesTell(d *engine.Desired, h *preflight.Host, n *engine.Node, sections map[string]answer.Answer) {
 	for _, row := range sections[PhaseKubelet].All("kubernetes") {
 		if len(row) > 1 {
@@ -78,16 +78,15 @@ func PhasesTell(d *engine.Desired, h *preflight.Host, n *engine.Node, sections m
 	}
 }
 
-// unpacked is the disk space that an image needs, as a multiple of its archive's size. The space contains the archive during the import, the
-// compressed layers in containerd's store, and the files of the layers, which the archive compresses to about a third. The value is from a
-// measurement: 833 MB for archives of 163 MB.
+// unpacked is the disk space for an image, as a multiple of its archive's size. The space contains the archive during the import, the compressed
+// layers in containerd's store, and the unpacked files of the layers. The value results from a measurement of 833 MB for archives of 163 MB.
 const unpacked = 5
 
-// filesOfImage is an upper limit for the number of files in an image of the bundle. The largest image contains 913 files, and most images contain
-// fewer than 20. Images of jobs contain tens of thousands of files, but they are pulled later.
+// filesOfImage is an upper limit for the number of files in an image of the bundle. The largest image contains 913 files. Images of jobs contain more
+// files, but they aren't in the bundle.
 const filesOfImage = 1000
 
-// brings returns the disk space that the bundle's files will need on a node. It doesn't count files that already exist there.
+// brings returns the disk space that the bundle's files will need on a node. It doesn't count files that already exist on the node.
 func brings(d *engine.Desired, n *engine.Node, sections map[string]answer.Answer, state *DriverState) []preflight.Room {
 	have := installed(sections)
 	sum := func(kind string, there func(bundle.Artifact) bool) (bytes, files int64) {
@@ -106,12 +105,12 @@ func brings(d *engine.Desired, n *engine.Node, sections map[string]answer.Answer
 	programs, newPrograms := sum(bundle.KindBinary, byHash)
 	plugins, newPlugins := sum(bundle.KindCNIPlugin, byHash)
 	var packages int64
-	// Ignore the error, because the phase that uses this state reports it.
+	// Ignore the error, because the phase nvidia-driver reports the same error.
 	c, _ := (&NvidiaDriver{want: d}).Brings(state)
 	for _, a := range c.Artifacts() {
 		packages += a.Size
 	}
-	// Uploads are stored in paictl's folder first, so a program needs its space twice until it is moved.
+	// Uploads are stored in paictl's folder first, so a program needs twice its size until it is installed.
 	return []preflight.Room{
 		{Path: BinDir, Bytes: programs, Inodes: newPrograms},
 		{Path: cniBinDir, Bytes: plugins, Inodes: newPlugins},

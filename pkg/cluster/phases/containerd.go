@@ -15,7 +15,6 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
-// containerd installs the container runtime, the CNI plugins and their configuration.
 type containerd struct{ want *engine.Desired }
 
 // Names and paths of containerd.
@@ -41,7 +40,7 @@ func (p *containerd) Waits(n *engine.Node, pl *engine.Plan) []engine.Step {
 	return rollout(pl, n, PhaseContainerd, "containerd.service")
 }
 
-// binaries returns the artifacts with these names that a phase installs into the bin folder, if the node needs them.
+// binaries returns the named artifacts that a phase installs into the bin folder, if the node needs them.
 func binaries(s *engine.Spec, n *engine.Node, names ...string) ([]engine.Artifact, error) {
 	var out []engine.Artifact
 	for _, name := range names {
@@ -142,8 +141,8 @@ func (p *containerd) Apply(ctx context.Context, r *engine.Run, n *engine.Node, c
 	if store := CheckedCluster(p.want, nil).Store(); store != paths.Containerd {
 		res.Setup += "own_tree " + shell.Quote(store) + "\n"
 	}
-	// If another containerd ran here, images that were imported into its store are missing in the new store. The old store still exists, so the phase
-	// images only relies on the output of the running containerd.
+	// If another containerd ran on the machine, its images are missing in the new store. The phase images detects this, because it queries the running
+	// containerd.
 	return r.ApplyResources(ctx, n, PhaseContainerd, res, cs)
 }
 
@@ -159,8 +158,9 @@ done
 `
 }
 
-// merge returns a with b's values over it. It merges maps key by key, and lists of named items (kubeadm's extraArgs and extraVolumes) name by name;
-// b's other values replace a's values. A nil value in b, and an empty list in place of a list of named items, remove nothing. merge changes neither map.
+// merge returns a copy of a in which b's values override a's values. It merges maps key by key. It merges lists of named items (kubeadm's extraArgs
+// and extraVolumes) name by name. Other values in b replace the values in a. A nil value in b doesn't remove a value, and an empty list in b
+// doesn't remove named items. merge changes neither map.
 func merge(a, b map[string]any) map[string]any {
 	out := map[string]any{}
 	for k, v := range a {
@@ -176,7 +176,7 @@ func merge(a, b map[string]any) map[string]any {
 		case aok && bok:
 			out[k] = merge(am, bm)
 		case an != nil && bn != nil:
-			// A name may occur in b's list more than once, because some flags can be repeated.
+			// b's list may contain the same name several times, because some flags can be repeated.
 			kept := slices.DeleteFunc(slices.Clone(out[k].([]any)), func(x any) bool {
 				return bn[x.(map[string]any)["name"].(string)]
 			})
@@ -188,7 +188,7 @@ func merge(a, b map[string]any) map[string]any {
 	return out
 }
 
-// namesIn returns the set of names in a list of named items, or nil if v isn't such a list.
+// namesIn returns the set of names in a list of named items. It returns nil if v is another kind of value.
 func namesIn(v any) map[string]bool {
 	list, ok := v.([]any)
 	if !ok || len(list) == 0 {

@@ -21,17 +21,17 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// NvidiaDriver manages NVIDIA's driver on machines with NVIDIA GPUs. By default it doesn't change the driver; with the policy install, it installs
-// the driver from packages. The package gpudriver makes the decisions.
+// NvidiaDriver manages NVIDIA's driver on machines with NVIDIA GPUs. With the policy install, it installs the driver from packages. With any other
+// policy, it doesn't change the driver. The package gpudriver makes the decisions.
 type NvidiaDriver struct{ want *engine.Desired }
 
-// NewDriver returns the phase nvidia-driver alone, for the upgrade of drivers.
+// NewDriver returns the phase nvidia-driver for an upgrade of drivers.
 func NewDriver(d *engine.Desired) *NvidiaDriver { return &NvidiaDriver{want: d} }
 
 // Names of the phase and of its changes.
 const (
 	PhaseDriver = "nvidia-driver"
-	// DriverTarget is the target of the change of packages, which rolls out in waves.
+	// DriverTarget is the target of the change that installs packages. The change rolls out in waves.
 	DriverTarget     = "NVIDIA driver"
 	ModuleTarget     = "module nvidia"
 	NouveauFile      = "/etc/modprobe.d/paictl-nvidia.conf"
@@ -68,28 +68,27 @@ func Driver(s *engine.Spec) config.GPUDriver {
 // Name returns PhaseDriver.
 func (*NvidiaDriver) Name() string { return PhaseDriver }
 
-// Traits returns no traits: in an upgrade of the cluster, this phase doesn't run, because only the upgrade of drivers replaces a driver.
+// Traits returns no traits, because cluster upgrades skip this phase. Only a driver upgrade replaces a driver.
 func (*NvidiaDriver) Traits() engine.Traits { return engine.Traits{} }
 
-// Applies returns true for all nodes, because an interrupted installation is undone even if the configuration no longer requests a driver.
+// Applies returns true, because the phase undoes an interrupted installation even if the configuration no longer requests a driver.
 func (*NvidiaDriver) Applies(*engine.Node) bool { return true }
 
-// Wanted reports whether a node should have the driver. It returns false if the layout assigns no GPUs or simulated GPUs to the node, because the
-// node's real GPUs aren't used then.
+// Wanted reports whether a node should have the driver. It returns false if the node has no GPUs or simulated GPUs in the layout.
 func (p *NvidiaDriver) Wanted(n *engine.Node) bool {
 	gpu := p.want.Config.Layout.MachineSKU[n.SKU].GPU
 	return gpu != nil && !gpu.Simulated && Driver(p.want.Spec).Policy != config.GPUDriverNone
 }
 
-// Waits returns the steps of the previous wave, so that a broken driver doesn't affect the GPUs of several members.
+// Waits returns the steps of the previous wave, so that a broken driver affects the GPUs of only one wave.
 func (p *NvidiaDriver) Waits(n *engine.Node, pl *engine.Plan) []engine.Step {
 	return rollout(pl, n, PhaseDriver, DriverTarget)
 }
 
-// files returns the settings of the kernel and of the persistence daemon. Ubuntu's package starts the daemon without persistence mode, in which the
-// driver stays initialized while no program uses a GPU. nvidia-uvm must be loaded at boot: otherwise only the first CUDA program outside of a
-// container would load it, and such a program may never run. nvidia-peermem lets network cards with RDMA access the GPUs' memory. It can only be
-// loaded with Mellanox' own driver, and nothing else depends on it.
+// files returns the settings of the kernel and of the persistence daemon. Ubuntu's package starts the daemon without persistence mode. In
+// persistence mode, the driver stays initialized while no program uses a GPU. nvidia-uvm must be loaded at boot, because CUDA programs in
+// containers can't load it. nvidia-peermem lets network cards with RDMA access the GPUs' memory. It requires Mellanox' own driver, and no other
+// module depends on nvidia-peermem.
 func (*NvidiaDriver) files(rdma, nvlink5 bool) engine.Resources {
 	settings := "# Written by paictl: NVIDIA's driver needs the GPUs for itself.\nblacklist nouveau\noptions nouveau modeset=0\n"
 	if rdma {
@@ -123,7 +122,7 @@ func (p *NvidiaDriver) Detect(n *engine.Node) (string, error) {
 	}
 	body := engine.RepairScript + DriverDetectScript + AptProxy(p.want.Spec)
 	if d.Policy == config.GPUDriverInstall {
-		// These files and units only matter if paictl has installed or will install the driver.
+		// These files and units are relevant only if paictl has installed or will install the driver.
 		body += p.files(false, false).Detect() + p.units(true).Detect()
 	}
 	if d.Source == config.GPUSourceBundle {
@@ -138,13 +137,12 @@ func (p *NvidiaDriver) Configured() gpudriver.Want {
 	return gpudriver.Want{Version: d.Version, Module: d.Module, Source: d.Source}
 }
 
-// bundled reports whether the driver's packages come from the bundle.
 func (p *NvidiaDriver) bundled() bool {
 	return p.want.Bundle != nil && Driver(p.want.Spec).Source == config.GPUSourceBundle
 }
 
-// Brings returns the bundle's packages that a change of the driver needs. If the change fails, the present packages must be installed again. If
-// paictl installed them, their files are still on the machine; otherwise Brings includes them.
+// Brings returns the bundle's packages that a change of the driver needs. If the change fails, the current packages must be installed again. Brings
+// includes them unless their files are still on the machine, which is the case if paictl has installed them.
 func (p *NvidiaDriver) Brings(s *DriverState) (driver.Choice, error) {
 	if !p.bundled() || s == nil || s.Refused() || len(s.missing()) == 0 {
 		return driver.Choice{}, nil
@@ -160,7 +158,7 @@ func (p *NvidiaDriver) Brings(s *DriverState) (driver.Choice, error) {
 	return stock.Choose(s.Plan.Release, s.Plan.Packages, old), nil
 }
 
-// bring uploads the packages from the bundle and an index of them for apt.
+// bring uploads the bundle's packages and an index of them for apt.
 func (p *NvidiaDriver) bring(ctx context.Context, r *engine.Run, n *engine.Node, s *DriverState) error {
 	c, err := p.Brings(s)
 	if err != nil {
@@ -177,7 +175,6 @@ func (p *NvidiaDriver) bring(ctx context.Context, r *engine.Run, n *engine.Node,
 	return r.Upload(ctx, n, PhaseDriver, files)
 }
 
-// driverMachine converts a machine's output to the input of gpudriver.Decide.
 func driverMachine(f layout.Facts, a answer.Answer) gpudriver.Machine {
 	m := gpudriver.Machine{
 		System: f.OS(), Kernel: f.Kernel, Arch: f.Arch, NVSwitches: len(f.NVSwitches), NVLink5: f.NVLink5(),
@@ -217,7 +214,7 @@ func programsOf(rows [][]string) []string {
 	return out
 }
 
-// DriverState holds the current and the wanted state of a node's driver.
+// DriverState holds the current and the desired state of a node's driver.
 type DriverState struct {
 	Machine  gpudriver.Machine
 	Plan     gpudriver.Plan
@@ -229,7 +226,7 @@ type DriverState struct {
 	rdma bool
 }
 
-// Look parses a node's output and decides about its driver. It returns nil for a node without NVIDIA GPUs.
+// Look parses a node's output and decides on its driver. It returns nil for a node without NVIDIA GPUs.
 func (p *NvidiaDriver) Look(f layout.Facts, a answer.Answer) *DriverState {
 	if len(f.NVIDIADevices()) == 0 {
 		return nil
@@ -248,12 +245,12 @@ func (p *NvidiaDriver) Look(f layout.Facts, a answer.Answer) *DriverState {
 	return s
 }
 
-// Refused reports whether a finding prevents the wanted driver on the machine.
+// Refused reports whether a finding prevents the installation of the driver.
 func (s *DriverState) Refused() bool {
 	return slices.ContainsFunc(s.Findings, func(f gpudriver.Finding) bool { return !f.Warning })
 }
 
-// missing returns the packages of the plan that aren't installed or have another version.
+// missing returns the packages of the plan that aren't installed or whose version differs.
 func (s *DriverState) missing() []gpudriver.Package {
 	return slices.DeleteFunc(slices.Clone(s.Plan.Packages), func(x gpudriver.Package) bool {
 		have := s.Machine.Installed[x.Name]
@@ -261,7 +258,7 @@ func (s *DriverState) missing() []gpudriver.Package {
 	})
 }
 
-// held reports whether paictl has put all of its packages from the driver's release on hold, so that apt doesn't upgrade them.
+// held reports whether all packages with the driver's version are on hold, so that apt doesn't upgrade them.
 func (s *DriverState) held() bool {
 	for _, row := range s.answer.All("package") {
 		_, ours := s.answer.Row("ours", row[0])
@@ -336,7 +333,7 @@ func (p *NvidiaDriver) Changes(s *DriverState) []engine.Change {
 	return append(out, p.units(s.Machine.NVSwitches > 0).DiffUnits(s.answer, false)...)
 }
 
-// undoing returns the changes that clean up a node that should have no driver from paictl.
+// undoing returns the changes for a node that should have no driver from paictl.
 func undoing(a answer.Answer) (out []engine.Change) {
 	if _, brought := a.Row("brought"); brought {
 		out = append(out, engine.Change{Action: "delete", Target: BroughtTarget})
@@ -347,7 +344,7 @@ func undoing(a answer.Answer) (out []engine.Change) {
 	return out
 }
 
-// action returns the verb for the change to the driver's release: install, upgrade or downgrade.
+// action returns the verb for the change of the driver's release: install, upgrade or downgrade.
 func (s *DriverState) action() string {
 	have := s.Machine.Userland
 	if have == "" {
@@ -407,8 +404,8 @@ func (p *NvidiaDriver) Apply(ctx context.Context, r *engine.Run, n *engine.Node,
 	return err
 }
 
-// script returns shell code that makes the changes. The code first completes interrupted work. Then it writes the files, because the packages build
-// the initial RAM disk, which contains the files. Finally, it changes packages, kernel modules and services.
+// script returns shell code that makes the changes. It first completes interrupted work. It writes files before it changes packages, because the
+// packages build the initial RAM disk with these files. Kernel modules and services come last.
 func (p *NvidiaDriver) script(s *DriverState, cs []engine.Change) string {
 	todo := map[string]bool{}
 	for _, c := range cs {
@@ -429,7 +426,7 @@ func (p *NvidiaDriver) script(s *DriverState, cs []engine.Change) string {
 		b.WriteString("p_driver_dpkg\n")
 	}
 	b.WriteString(p.files(s.rdma, s.Machine.NVLink5).Script(cs))
-	// Also run this step if all packages seem to be installed, because an interrupted change may have to be undone first.
+	// Run this step even if all packages seem to be installed, because an interrupted change may have to be undone first.
 	if again := todo[CutOffTarget] && len(s.Plan.Packages) > 0 && !p.bundled(); todo[DriverTarget] || again {
 		specs := make([]string, 0, len(s.Plan.Packages))
 		for _, x := range s.Plan.Packages {

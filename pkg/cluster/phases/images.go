@@ -13,14 +13,14 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// images imports the bundle's OCI images into containerd and pins them, so that the kubelet neither pulls nor removes them.
+// images imports the bundle's OCI images into containerd. It pins the images, so that the kubelet neither pulls nor removes them.
 type images struct{ want *engine.Desired }
 
 // Names of the phase and of registries.
 const (
 	PhaseImages      = "images"
 	upstreamRegistry = "registry.k8s.io"
-	// kubeStateMetrics is an image in the same registry that isn't part of Kubernetes. Its chart determines its registry.
+	// kubeStateMetrics is an image in upstreamRegistry that isn't part of Kubernetes. The service's chart determines the registry of this image.
 	kubeStateMetrics = "kube-state-metrics/"
 )
 
@@ -30,8 +30,8 @@ func (*images) Applies(*engine.Node) bool                      { return true }
 func (*images) Waits(*engine.Node, *engine.Plan) []engine.Step { return nil }
 func (*images) Verify(*engine.Node) string                     { return "" }
 
-// ImageRef returns the reference that nodes use for an image in the bundle. In references of Kubernetes' images, kubernetes.docker-registry replaces
-// the upstream registry. In references of paictl's images, cluster.docker-registry replaces paictl's registry, as the charts expect.
+// ImageRef returns the reference that nodes use for an image in the bundle. For images of Kubernetes, kubernetes.docker-registry is the registry. For
+// images of paictl, cluster.docker-registry is the registry, as in the charts.
 func ImageRef(s *engine.Spec, ref string) string {
 	if name, ok := strings.CutPrefix(ref, bundle.OwnRegistry+"/"); ok {
 		own := s.Config.Services.Cluster.DockerRegistry
@@ -58,7 +58,7 @@ func (p *images) Diff(n *engine.Node, w *engine.World) ([]engine.Change, error) 
 	return out, nil
 }
 
-// present reports whether this archive was imported, and the image's reference still belongs to the imported image.
+// present reports whether this archive was imported and its reference still belongs to the imported image.
 func (p *images) present(a answer.Answer, img bundle.Artifact) bool {
 	ref := ImageRef(p.want.Spec, img.Image)
 	imported, ok := a.Row("imported", ref)

@@ -36,15 +36,15 @@ func (*initialise) Traits() engine.Traits {
 }
 func (*initialise) Applies(n *engine.Node) bool { return n.ControlPlane }
 
-// Waits returns the steps that must end before a machine's settings change. Machines change one after the other: the next machine begins when the
+// Waits returns the steps that must end before a machine's settings change. Machines change one after the other. The next machine begins when the
 // previous machine is healthy again.
 func (p *initialise) Waits(n *engine.Node, pl *engine.Plan) []engine.Step {
 	if !reconfigures(pl, n) {
 		return nil
 	}
 	var out []engine.Step
-	// If the API's address changes to the machines' local addresses, kube-proxy and the pods' network use these addresses on all machines
-	// immediately, so all proxies must already run.
+	// If the API's address changes to local addresses, kube-proxy and the pods' network use them on all machines at once. All proxies must therefore
+	// run before this change.
 	if addressMoves(pl.World) && p.want.Local() {
 		for _, m := range p.want.Nodes {
 			out = append(out, engine.Step{Host: m.Hostname, Phase: phaseAPIProxy})
@@ -67,7 +67,6 @@ func (p *initialise) Waits(n *engine.Node, pl *engine.Plan) []engine.Step {
 	return append(out, before...)
 }
 
-// reconfigures reports whether the run restarts the control plane on a machine.
 func reconfigures(pl *engine.Plan, n *engine.Node) bool {
 	return slices.ContainsFunc(pl.Of(n, engine.PhaseInit), func(c engine.Change) bool { return c.Target == runReconfigure })
 }
@@ -140,14 +139,14 @@ func (p *initialise) Diff(n *engine.Node, w *engine.World) ([]engine.Change, err
 	if err != nil {
 		return nil, err
 	}
-	// If the API server didn't respond, the stored settings are unknown; a later run compares them.
+	// If the API server didn't respond, the stored settings are unknown. A later run compares them.
 	if n == w.Leader && a.Value("api") == "up" && a.Value("stored") != strconv.Quote(stored) {
 		cs = append(cs, engine.Change{Action: "run", Target: RunUpload, Detail: "the cluster's copy of the settings, CoreDNS and kube-proxy"})
 	}
 	return cs, nil
 }
 
-// sameData returns an error if the configuration changes etcd's data folder, because etcd would start without data in the new folder.
+// sameData returns an error if the configuration changes etcd's data folder, because etcd would start without data in a new folder.
 func (p *initialise) sameData(n *engine.Node, a answer.Answer) error {
 	have, want := a.Value("etcd-data"), strings.TrimSuffix(EtcdData(p.want.Spec), "/")
 	if have == "" || have == want {
@@ -230,8 +229,8 @@ func (p *initialise) Apply(ctx context.Context, r *engine.Run, n *engine.Node, c
 	return founded(r, n, out.Stdout)
 }
 
-// keepVIP returns shell code that keeps the old virtual address in the API servers' certificates while the address changes, because the old address
-// is in use until the new address is set.
+// keepVIP returns shell code that keeps the old virtual address in the API servers' certificates while the address changes. Clients use the old
+// address until the new address is set.
 func (p *initialise) keepVIP(w *engine.World) string {
 	has, _ := foundVIP(w)
 	if vip := p.want.Config.Kubernetes.Kubernetes.APIVIP; vip == "" || has.address == "" || has.address == vip {
@@ -245,8 +244,8 @@ func Clear(s *engine.Spec) string {
 	return fmt.Sprintf("ETCD_DIR=%s\nk_clear\n", shell.Quote(strings.TrimSuffix(EtcdData(s), "/")))
 }
 
-// Verify returns shell code that waits for the API server, first at the machine's own address, and then at the address that all machines use, because
-// the next phases need both.
+// Verify returns shell code that waits for the API server, first at the machine's own address, and then at the shared address. The next phases need
+// both addresses.
 func (p *initialise) Verify(n *engine.Node) string {
 	return KubeadmScript + p.want.SelfAPI(n) + fmt.Sprintf(`
 [ -f "$KUBECONFIG" ] && [ -f "$S/member" ] || exit 0
@@ -265,7 +264,6 @@ done
 `, shell.Quote(p.want.Endpoint()), shell.Quote(endpointRemedy(p.want)))
 }
 
-// endpointRemedy returns the remedy if the API doesn't respond at the address that all machines use.
 func endpointRemedy(d *engine.Desired) string {
 	if d.Local() {
 		return "see journalctl -u " + proxyProgram + " on the host"

@@ -27,8 +27,7 @@ import (
 //go:embed scripts/restore.sh
 var RestoreScript string
 
-// uploadRestore copies the parts of the backup to the machine on which the cluster is created. It returns the state of the job history on that
-// machine.
+// uploadRestore copies the parts of the backup to the machine that creates the cluster. It returns the state of the job history on that machine.
 func uploadRestore(ctx context.Context, r *engine.Run, n *engine.Node) (history string, err error) {
 	from := r.Want.Restore
 	keys, err := oneCertificateEach(from.Keys)
@@ -47,8 +46,8 @@ func uploadRestore(ctx context.Context, r *engine.Run, n *engine.Node) (history 
 	return history, r.Upload(ctx, n, engine.PhaseInit, files)
 }
 
-// restore returns shell code that runs before "kubeadm init", but after the code of Clear, and shell code that runs after "kubeadm init". history is
-// the result of uploadRestore.
+// restore returns two pieces of shell code. The first runs before "kubeadm init" and after the code of Clear. The second runs after "kubeadm init".
+// history is the result of uploadRestore.
 func (p *initialise) restore(n *engine.Node, from *engine.RestoreParts, history string) (before, after string, err error) {
 	image, err := p.want.Image("etcd")
 	if err != nil {
@@ -65,7 +64,7 @@ func (p *initialise) restore(n *engine.Node, from *engine.RestoreParts, history 
 	return before, forget(p.want.Spec, n), nil
 }
 
-// founded ends a restore on the machine on which the cluster was created, and warns if the job history isn't in place there.
+// founded ends a restore on the machine that has created the cluster. It warns if the job history wasn't restored on that machine.
 func founded(r *engine.Run, n *engine.Node, stdout []byte) error {
 	a, err := answer.Parse(stdout)
 	if err != nil {
@@ -91,7 +90,7 @@ func founded(r *engine.Run, n *engine.Node, stdout []byte) error {
 	return nil
 }
 
-// forget returns shell code that removes the old cluster's machines from the restored cluster, which ends the restore.
+// forget returns shell code that ends the restore. The code removes the old cluster's machines from the restored cluster.
 func forget(s *engine.Spec, n *engine.Node) string {
 	names := make([]string, 0, len(s.Nodes))
 	for _, m := range s.Nodes {
@@ -103,16 +102,16 @@ func forget(s *engine.Spec, n *engine.Node) string {
 // IsRestoring reports whether an unfinished restore exists on a machine.
 func IsRestoring(a answer.Answer) bool { return a.Value("restoring") != "" }
 
-// ignoredWith returns the names of the checks that kubeadm ignores, with check added.
+// ignoredWith returns the checks that kubeadm ignores, including check.
 func ignoredWith(s *engine.Spec, check string) string {
 	all := append(strings.Split(IgnoredChecks(s), ","), check)
 	return strings.Join(slices.DeleteFunc(all, func(c string) bool { return c == "" }), ",")
 }
 
-// dirCheck returns the name of kubeadm's check that a folder is empty.
+// dirCheck returns the name of the kubeadm check that fails if a folder isn't empty.
 func dirCheck(dir string) string { return "DirAvailable-" + strings.ReplaceAll(dir, "/", "-") }
 
-// restoreDir is the folder on the machine that contains the parts of the backup until the restore ends.
+// restoreDir is the folder on the machine that contains the parts of the backup during the restore.
 const restoreDir = "/var/lib/paictl/restore"
 
 // mostKeys is the maximum size of PartKeys, in bytes.
@@ -138,8 +137,7 @@ const historyThere = "there"
 
 const historyNoRoom = "room"
 
-// restoreReserve is the number of bytes that must remain free on a disk after the job history was copied, because the machine also needs space for
-// images and logs.
+// restoreReserve is the number of bytes that must remain free after the job history was copied. The machine needs the space for images and logs.
 const restoreReserve = 1 << 30
 
 func historyOn(r *engine.RestoreParts, n *engine.Node) *engine.RestoreHistory {
@@ -149,13 +147,13 @@ func historyOn(r *engine.RestoreParts, n *engine.Node) *engine.RestoreHistory {
 	return r.History
 }
 
-// Upload returns the upload of a part of the backup to a name in restoreDir.
+// Upload returns the upload of a part of the backup to the file name in restoreDir.
 func Upload(f engine.RestoreFile, name string) ssh.File {
 	return ssh.File{Path: restoreDir + "/" + name, Mode: 0o600, SHA256: f.SHA256, Size: f.Size, Open: f.Open}
 }
 
 // oneCertificateEach returns PartKeys with only the certificate that belongs to each CA's key. paictl selects the certificates before the upload,
-// because not every machine has a program that can do this.
+// because some machines don't have a program for this selection.
 func oneCertificateEach(f engine.RestoreFile) (engine.RestoreFile, error) {
 	in, err := f.Open()
 	if err != nil {
@@ -175,8 +173,8 @@ func oneCertificateEach(f engine.RestoreFile) (engine.RestoreFile, error) {
 	}}, nil
 }
 
-// roomForHistory determines whether the job history must be copied to a machine, and whether the machine has enough space for it. If there is not
-// enough space, the cluster is restored without the history.
+// roomForHistory determines whether the job history must be copied, and whether the machine has enough space. Without enough space, the cluster is
+// restored without the history.
 func roomForHistory(ctx context.Context, r *engine.Run, n *engine.Node, h *engine.RestoreHistory) (string, error) {
 	a, err := engine.Answer(r.Read(ctx, n, engine.PhaseInit, "room", RestoreScript+fmt.Sprintf("ETCD_DIR=%s\nr_room %s %d %s\n",
 		shell.Quote(strings.TrimSuffix(EtcdData(r.Spec), "/")), shell.Quote(h.Folder), h.Size, shell.Quote(h.SHA256))))
@@ -203,8 +201,7 @@ func roomForHistory(ctx context.Context, r *engine.Run, n *engine.Node, h *engin
 	return historyNoRoom, nil
 }
 
-// tooFull describes a disk that doesn't have enough space for the job history and the other parts of the backup. It returns "" if all disks have
-// enough space.
+// tooFull describes a disk that is too small for the job history and the other parts of the backup. It returns "" if all disks have enough space.
 func tooFull(r *engine.RestoreParts, a answer.Answer) (string, error) {
 	brought := func(name string, of engine.RestoreFile) int64 {
 		size, err := strconv.ParseInt(a.Value("brought", name), 10, 64)
@@ -241,8 +238,7 @@ func warnOfHistory(r *engine.Run, n *engine.Node, left string) {
 		Hint: "put it back when the services run: paictl cluster restore FILE --history"})
 }
 
-// missingHistory returns the reason why the job history isn't in place, according to the machine on which the cluster was created. It returns "" if
-// the history is in place.
+// missingHistory returns the reason why the job history wasn't restored on the machine that created the cluster. It returns "" if it was restored.
 func missingHistory(h *engine.RestoreHistory, n *engine.Node, state string) string {
 	switch {
 	case state == historyPlaced:

@@ -16,15 +16,15 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// join adds machines to the leader's cluster. All workers join at the same time, but control plane machines join one after the other, because each of
-// them becomes an etcd member.
+// join adds machines to the leader's cluster. All workers join at the same time. Control plane machines join one after the other, because each
+// becomes an etcd member.
 type join struct{ want *engine.Desired }
 
 func (*join) Name() string              { return engine.PhaseJoin }
 func (*join) Traits() engine.Traits     { return engine.Traits{Rejoins: true} }
 func (*join) Applies(*engine.Node) bool { return true }
 
-// Waits returns steps that ensure that etcd members join one at a time, and not while another member restarts.
+// Waits returns steps that ensure that etcd members join one at a time, and that no member joins while another member restarts.
 func (p *join) Waits(n *engine.Node, pl *engine.Plan) []engine.Step {
 	out := []engine.Step{{Host: pl.World.Leader.Hostname, Phase: engine.PhaseInit, Must: true}}
 	if isMove(pl.Of(n, engine.PhaseJoin)) {
@@ -156,14 +156,14 @@ func (p *join) Apply(ctx context.Context, r *engine.Run, n *engine.Node, cs []en
 // joinTries is how often a machine tries to join if the API server responds too slowly for kubeadm.
 const joinTries = 3
 
-// slowAPI reports whether kubeadm's first request to the API server timed out. In this case another attempt is safe: kubeadm has not changed the
-// cluster before that request, and the phase's script removes the files that kubeadm has written.
+// slowAPI reports whether kubeadm's first request to the API server timed out. Another attempt is then safe. kubeadm hasn't changed the cluster
+// yet, and the phase's script removes the files that kubeadm has written.
 func slowAPI(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "cannot get Node") && strings.Contains(err.Error(), "context deadline exceeded")
 }
 
-// IsUnknown returns an error if the API knows the node after all. paictl calls it before it resets a machine that runs as a member but is missing in
-// the list of nodes.
+// IsUnknown returns an error if the API has an object for the node. paictl calls it before it resets a running member that is missing in the list of
+// nodes.
 func (p *join) IsUnknown(ctx context.Context, r *engine.Run, n *engine.Node) error {
 	_, err := r.Read(ctx, r.Leader, engine.PhaseJoin, "look", p.want.SelfAPI(r.Leader)+fmt.Sprintf(`
 said=$(self get node %s --request-timeout=30s -o name 2>&1) && { echo "the cluster knows the node after all: nothing was done on its machine -> run the same command again" >&2; exit 1; }
@@ -172,8 +172,8 @@ case $said in *NotFound*) ;; *) printf '%%s\n' "$said" >&2; exit 1 ;; esac
 	return err
 }
 
-// IsExpelled returns an error if etcd doesn't confirm that the machine isn't a member. paictl calls it before it resets a machine that runs as a
-// member but is missing in etcd's list.
+// IsExpelled returns an error unless etcd confirms that the machine isn't a member. paictl calls it before it resets a running member that is
+// missing in etcd's list.
 func IsExpelled(ctx context.Context, r *engine.Run, n *engine.Node) error {
 	v, err := r.LookAtEtcd(ctx, r.Leader)
 	if err != nil {
@@ -185,11 +185,10 @@ func IsExpelled(ctx context.Context, r *engine.Run, n *engine.Node) error {
 	return nil
 }
 
-// forget removes the remains of the machine from the cluster. One of them is the node object: kubeadm rejects a machine if its name belongs to a
-// Ready node, and the node stays Ready for a while after its kubelet has ended. The kubelet must end first, because a starting kubelet would register
-// the node again. The other is the etcd member whose data was lost with the machine's disk: a new member with the same identity would damage the
-// others. forget removes the member before the node, so that it fails before anything on the machine is lost if etcd rejects the removal of a member
-// that it needs.
+// forget removes a machine's node object and etcd member from the cluster. kubeadm rejects a machine if a Ready node has its name, and a node stays
+// Ready for a while after its kubelet has ended. The kubelet must end first, because a starting kubelet would register the node again. The old etcd
+// member has lost its data with the machine's disk. A new member with the same identity would damage the other members. forget removes the member
+// first. If etcd rejects the removal because it needs the member, the machine is still unchanged.
 func (p *join) forget(ctx context.Context, r *engine.Run, n *engine.Node, node bool) error {
 	if !node && !n.ControlPlane {
 		return nil
@@ -219,11 +218,10 @@ func (p *join) Verify(n *engine.Node) string {
 	return waitReady(n) + serving(p.want, n)
 }
 
-// TicketLife is how long machines get the same ticket. It is half of the ticket's token's validity of an hour, so that a machine has at least the
-// other half to use the ticket.
+// TicketLife is how long machines get the same ticket. The token is valid for an hour, so a machine has at least half an hour to use the ticket.
 const TicketLife = 30 * time.Minute
 
-// joinTicket returns the current ticket, or gets a new ticket from the leader if the current ticket is too old.
+// joinTicket returns the current ticket. If the current ticket is too old, it gets a new ticket from the leader.
 func joinTicket(ctx context.Context, r *engine.Run) (*engine.Ticket, error) {
 	r.JoinMu.Lock()
 	defer r.JoinMu.Unlock()
@@ -259,8 +257,8 @@ func joinTicket(ctx context.Context, r *engine.Run) (*engine.Ticket, error) {
 	return t, nil
 }
 
-// PublicKeyHash returns the hash by which a joining machine recognizes the cluster: the hash of the CA's public key (DER, SubjectPublicKeyInfo), as
-// kubeadm computes it.
+// PublicKeyHash returns the hash by which a joining machine recognizes the cluster. Like kubeadm, it hashes the public key of the CA (DER,
+// SubjectPublicKeyInfo).
 func PublicKeyHash(ca []byte) (string, error) {
 	block, _ := pem.Decode(ca)
 	if block == nil {

@@ -22,7 +22,7 @@ var KubeadmScript string
 
 const kubeadmAPI = "kubeadm.k8s.io/v1beta4"
 
-// KubeadmConfig renders the documents for "kubeadm init". kubeadm's phases read the documents again when the settings of the control plane change.
+// KubeadmConfig renders the documents for "kubeadm init". When the settings of the control plane change, kubeadm reads them again.
 func KubeadmConfig(d *engine.Desired, n *engine.Node) ([]byte, error) {
 	docs, err := controlPlaneDocuments(d, n)
 	if err != nil {
@@ -31,8 +31,8 @@ func KubeadmConfig(d *engine.Desired, n *engine.Node) ([]byte, error) {
 	return yamlDocuments(append(docs, KubeletSettings(d))...)
 }
 
-// ControlPlaneHash returns a hash of the settings of the control plane and kube-proxy. It doesn't include the settings of the kubelet, which the
-// phase kubelet writes to each machine.
+// ControlPlaneHash returns a hash of the settings of the control plane and kube-proxy. It excludes the settings of the kubelet, because the phase
+// kubelet writes them to each machine.
 func ControlPlaneHash(d *engine.Desired, n *engine.Node) (string, error) {
 	docs, err := controlPlaneDocuments(d, n)
 	if err != nil {
@@ -42,7 +42,7 @@ func ControlPlaneHash(d *engine.Desired, n *engine.Node) (string, error) {
 	return engine.Hash(b), err
 }
 
-// storedHash returns a hash of the settings that are stored in the cluster, and that are the same for all machines.
+// storedHash returns a hash of the settings in the cluster, which are the same for all machines.
 func storedHash(d *engine.Desired) (string, error) {
 	cluster, err := ClusterConfiguration(d)
 	if err != nil {
@@ -52,7 +52,7 @@ func storedHash(d *engine.Desired) (string, error) {
 	return engine.Hash(b), err
 }
 
-// EtcdData returns the folder with etcd's data on control plane machines.
+// EtcdData returns the folder with etcd's data on masters.
 func EtcdData(s *engine.Spec) string {
 	k := s.Config.Kubernetes.Kubernetes
 	etcd, _ := k.Extra.Kubeadm["etcd"].(map[string]any)
@@ -84,13 +84,13 @@ func controlPlaneDocuments(d *engine.Desired, n *engine.Node) ([]map[string]any,
 		"kind":             "InitConfiguration",
 		"localAPIEndpoint": map[string]any{"advertiseAddress": n.HostIP, "bindPort": k.APIServerPort},
 		"nodeRegistration": nodeRegistration(n),
-		// kubeadm requires a token, but this token is never used, because a joining machine gets a token from the leader.
+		// kubeadm requires a token here, but no machine uses it. A joining machine gets a token from the leader.
 		"bootstrapTokens": []any{map[string]any{"ttl": "1m0s", "usages": []any{"signing", "authentication"}, "groups": []any{"system:bootstrappers:kubeadm:default-node-token"}}},
 	}
 	return []map[string]any{initial, cluster, kubeProxy(d.Spec)}, nil
 }
 
-// ClusterConfiguration returns the settings that are the same for all control plane machines.
+// ClusterConfiguration returns the settings that are the same for all masters.
 func ClusterConfiguration(d *engine.Desired) (map[string]any, error) {
 	k := d.Config.Kubernetes.Kubernetes
 	refs := map[string]string{}
@@ -124,7 +124,7 @@ func ClusterConfiguration(d *engine.Desired) (map[string]any, error) {
 	}
 	ours := conf["apiServer"].(map[string]any)["certSANs"].([]any)
 	merged := merge(conf, k.Extra.Kubeadm)
-	// Add the operator's names to paictl's names. Without paictl's names, machines wouldn't trust their own API.
+	// Keep paictl's names beside the operator's names, because machines don't trust their API without paictl's names.
 	if api, ok := merged["apiServer"].(map[string]any); ok {
 		theirs, _ := api["certSANs"].([]any)
 		api["certSANs"] = unique(slices.Concat(ours, theirs))
@@ -132,7 +132,7 @@ func ClusterConfiguration(d *engine.Desired) (map[string]any, error) {
 	return merged, nil
 }
 
-// apiServer returns the settings of the API server, such as the encryption of secrets at rest, the audit log, and the verification of kubelets.
+// apiServer returns the settings of the API server, such as the encryption of Secrets, the audit log, and the verification of kubelets.
 func apiServer(d *engine.Desired) map[string]any {
 	sans := []any{}
 	for _, n := range d.ControlPlane() {
@@ -165,7 +165,7 @@ func apiServer(d *engine.Desired) map[string]any {
 	return map[string]any{
 		"certSANs":  unique(sans),
 		"extraArgs": Args(flags...),
-		// The API server reads its audit policy only when it starts. If the policy changes, the hash changes the manifest, which restarts the server.
+		// The API server reads its audit policy only when it starts. The hash of the policy changes the manifest, which restarts the server.
 		"extraEnvs": []any{map[string]any{"name": "PAICTL_AUDIT_POLICY", "value": engine.Hash(AuditPolicy)[:16]}},
 		"extraVolumes": []any{
 			map[string]any{"name": "paictl", "hostPath": confDir, "mountPath": confDir, "readOnly": true, "pathType": "Directory"},
@@ -174,8 +174,8 @@ func apiServer(d *engine.Desired) map[string]any {
 	}
 }
 
-// nodeRegistration returns the settings with which a machine's node is registered. The empty list of taints keeps kubeadm from adding its own taints.
-// The phase labels sets the taints of the layout's roles.
+// nodeRegistration returns the settings for the registration of a node. With the empty list of taints, kubeadm doesn't add its own taints. The phase
+// labels sets the taints of the layout's roles.
 func nodeRegistration(n *engine.Node) map[string]any {
 	return map[string]any{
 		"name":             n.Hostname,
@@ -199,8 +199,8 @@ func JoinConfig(d *engine.Desired, n *engine.Node, t *engine.Ticket) ([]byte, er
 		}},
 	}
 	if n.ControlPlane {
-		// kubeadm gives a new etcd member two minutes to start and to catch up. Slow or busy machines may need longer, and kubeadm would then leave a
-		// learner in etcd, because of which no further masters can join.
+		// kubeadm gives a new etcd member two minutes to start and to catch up. On slow machines, kubeadm would then fail and leave a learner in etcd. The
+		// learner would prevent further masters from joining.
 		conf["timeouts"] = map[string]any{"etcdAPICall": "5m0s"}
 		conf["controlPlane"] = map[string]any{
 			"certificateKey":   t.CertificateKey.Reveal(),
@@ -210,8 +210,8 @@ func JoinConfig(d *engine.Desired, n *engine.Node, t *engine.Ticket) ([]byte, er
 	return yamlDocuments(conf)
 }
 
-// discovery returns the address at which a joining machine finds the cluster. This is the API's address, or the address of the ticket's issuer if the
-// API's address belongs to the joining machine itself, on which no API server runs yet.
+// discovery returns the address at which a joining machine finds the cluster. This is usually the API's address. If the API's address belongs to the
+// joining machine, it is the address of the ticket's issuer, because the joining machine doesn't run an API server yet.
 func discovery(d *engine.Desired, n *engine.Node, t *engine.Ticket) string {
 	if d.Endpoint() == d.OwnEndpoint(n) {
 		return t.Issuer
@@ -219,8 +219,8 @@ func discovery(d *engine.Desired, n *engine.Node, t *engine.Ticket) string {
 	return d.Endpoint()
 }
 
-// IgnoredChecks returns the names of the kubeadm checks whose failure must not stop kubeadm: the checks in the operator's configuration, and checks
-// that contradict the operator's settings for the kubelet.
+// IgnoredChecks returns the kubeadm checks whose failure must not stop kubeadm: those in the operator's configuration, and those that contradict the
+// operator's settings for the kubelet.
 func IgnoredChecks(s *engine.Spec) string {
 	extra := s.Config.Kubernetes.Kubernetes.Extra
 	out := slices.Clone(extra.KubeadmIgnorePreflight)
@@ -233,7 +233,7 @@ func IgnoredChecks(s *engine.Spec) string {
 	return strings.Join(slices.Compact(out), ",")
 }
 
-// Args converts pairs of name and value to kubeadm's format for flags, as of v1beta4.
+// Args converts pairs of name and value to the format for flags in kubeadm's v1beta4 configuration.
 func Args(pairs ...string) []any {
 	var out []any
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -271,7 +271,7 @@ func yamlDocuments(docs ...map[string]any) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("render %v: %w", d["kind"], err)
 		}
-		// Begin the first document without a separator, because kubeadm would parse the text before a separator as a document.
+		// Omit the separator before the first document, because kubeadm would parse the empty text before it as a document.
 		if i > 0 {
 			b.WriteString("---\n")
 		}

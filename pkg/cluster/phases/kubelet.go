@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/config"
 )
 
-// kubelet installs kubelet, kubeadm and kubectl, the kubelet's unit and its settings. The kubelet starts when the machine creates or joins a cluster.
+// kubelet installs kubelet, kubeadm and kubectl, with the kubelet's unit and settings. "kubeadm init" or "kubeadm join" starts the kubelet.
 type kubelet struct{ want *engine.Desired }
 
 // Names and paths of the kubelet.
@@ -52,8 +52,8 @@ func (*kubelet) Traits() engine.Traits {
 func (*kubelet) Applies(*engine.Node) bool  { return true }
 func (*kubelet) Verify(*engine.Node) string { return "" } // Apply checks the kubelet on members
 
-// Waits returns the steps of the previous wave, and the leader's approver step for a member, because the member's kubelet may be about to request a
-// certificate, and the approver must know the machine before.
+// Waits returns the steps of the previous wave. For a member, it also returns the leader's approver step, because the kubelet may request a
+// certificate, and the approver must have the machine in its list by then.
 func (p *kubelet) Waits(n *engine.Node, pl *engine.Plan) []engine.Step {
 	out := rollout(pl, n, PhaseKubelet, KubeletName)
 	if leader := pl.World.Leader; leader != n && len(pl.Of(leader, engine.PhaseApprover)) > 0 && Stays(pl.World, n) {
@@ -102,8 +102,7 @@ func (p *kubelet) Resources(n *engine.Node) (engine.Resources, error) {
 // podPIDs is the maximum number of processes and threads in a pod.
 const podPIDs = 32768
 
-// KubeletSettings returns a drop-in that overrides the configuration that kubeadm writes, so that changed settings also reach machines that are
-// already members.
+// KubeletSettings returns a drop-in that overrides the configuration from kubeadm. With the drop-in, changed settings also reach existing members.
 func KubeletSettings(d *engine.Desired) map[string]any {
 	k := d.Config.Kubernetes.Kubernetes
 	conf := map[string]any{
@@ -111,16 +110,15 @@ func KubeletSettings(d *engine.Desired) map[string]any {
 		"kind":               "KubeletConfiguration",
 		"rotateCertificates": true,
 		"seccompDefault":     true, // pods without a profile get the runtime's own
-		// The kubelet must keep log lines until log-manager has read them, even if a program writes fast. Therefore it keeps five files of this size.
-		// It checks their size every three seconds instead of ten, so that a program can't fill the disk between two checks.
+		// The kubelet must keep log lines until log-manager has read them, even if a program writes fast. Therefore it keeps five files of this size. It
+		// checks the size every three seconds instead of ten, so that a program can't fill the disk between two checks.
 		"containerLogMaxSize":         "32Mi",
 		"containerLogMonitorInterval": "3s",
-		// The pods of a machine can use only the remaining resources, so that a job without a limit can't use the memory that the kubelet, containerd
-		// and sshd need. The scheduler sees only the remaining resources as well.
+		// Pods can't use these resources. These resources are reserved for the kubelet, containerd and sshd, because a job without a limit could
+		// otherwise use all memory. The scheduler also subtracts these resources.
 		"systemReserved": map[string]any{"cpu": "100m", "memory": "256Mi", "pid": "1000"},
 		"kubeReserved":   map[string]any{"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "1Gi", "pid": "1000"},
-		// The limit keeps a pod that starts endless processes from blocking other pods. It is enough for eight GPUs with dozens of loaders that have
-		// a hundred threads each.
+		// The limit prevents a pod with endless processes from blocking other pods. It allows eight GPUs with dozens of loaders of a hundred threads each.
 		"podPidsLimit": podPIDs,
 	}
 	if !d.SelfSigned {
@@ -147,8 +145,8 @@ func (p *kubelet) Detect(n *engine.Node) (string, error) {
 	return res.Detect() + version + servingScript + "d_serving\n", nil
 }
 
-// wanted returns the resources of a machine. The kubelet of a machine that is a member and stays a member must run. Otherwise "kubeadm init" or
-// "kubeadm join" starts the kubelet.
+// wanted returns the desired resources of a machine. The kubelet must run if the machine is a member and doesn't join again. Otherwise "kubeadm init"
+// or "kubeadm join" starts the kubelet.
 func (p *kubelet) wanted(n *engine.Node, w *engine.World) (engine.Resources, error) {
 	res, err := p.Resources(n)
 	if err == nil && Stays(w, n) {
@@ -203,8 +201,8 @@ func (p *kubelet) Apply(ctx context.Context, r *engine.Run, n *engine.Node, cs [
 //go:embed scripts/kubelet.sh
 var KubeletScript string
 
-// staysUp returns shell code that waits until the kubelet, which has just started, keeps running and its node is Ready. If the network plugin isn't
-// paictl's, the code doesn't wait for Ready, because the node may never become Ready.
+// staysUp returns shell code that waits until the started kubelet keeps running and its node is Ready. Without paictl's network plugin, it doesn't
+// wait for Ready, because the node may never become Ready.
 func (p *kubelet) staysUp(n *engine.Node) string {
 	wait := 0
 	if p.want.Config.Kubernetes.Kubernetes.NetworkPlugin == FlannelPlugin {

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
-// labels applies the labels and taints of the layout's roles to the cluster's nodes. The leader sets them for all nodes after the nodes have joined.
+// labels applies the labels and taints of the layout's roles to the cluster's nodes. The leader sets the labels and taints of all nodes.
 type labels struct{ want *engine.Desired }
 
 // PhaseLabels is the name of the phase that sets labels and taints.
@@ -27,8 +27,8 @@ func (*labels) Traits() engine.Traits {
 func (*labels) Applies(n *engine.Node) bool         { return n.ControlPlane }
 func (*labels) Detect(*engine.Node) (string, error) { return ":\n", nil }
 
-// Verify returns shell code that waits for the kubelet's certificate on the machine that created the cluster. On other machines, the phase join has
-// already waited.
+// Verify returns shell code that waits for the kubelet's certificate on the machine that created the cluster. On other machines, the phase join
+// waits for the certificate.
 func (p *labels) Verify(n *engine.Node) string { return serving(p.want, n) }
 
 func (p *labels) Waits(n *engine.Node, _ *engine.Plan) []engine.Step {
@@ -39,13 +39,11 @@ func (p *labels) Waits(n *engine.Node, _ *engine.Plan) []engine.Step {
 	return out
 }
 
-// relabel holds the changes that give the wanted labels and taints to a node.
 type relabel struct {
 	nodelabels.Difference
 	untouched bool
 }
 
-// compare returns the changes to a node. A node that isn't in the cluster yet has no labels.
 func (p *labels) compare(want *engine.Node, have corev1.Node) relabel {
 	d := nodelabels.Compare(want.Labels, want.Taints, nodelabels.Of(&have))
 	return relabel{Difference: d, untouched: d.Empty()}
@@ -89,7 +87,7 @@ func (p *labels) Apply(ctx context.Context, r *engine.Run, n *engine.Node, cs []
 	for _, c := range cs {
 		todo[c.Target] = true
 	}
-	// Read the nodes again, because further nodes have joined in this run.
+	// Read the nodes again, because more nodes may have joined during this run.
 	a, err := engine.Answer(r.Read(ctx, n, PhaseLabels, "read", p.want.SelfAPI(n)+engine.DetectScript+"d_nodes\n"))
 	if err != nil {
 		return err
@@ -112,8 +110,8 @@ func (p *labels) Apply(ctx context.Context, r *engine.Run, n *engine.Node, cs []
 	return err
 }
 
-// relabelScript returns shell code that runs each command for all nodes that need it. The annotations are set last, so that a run after an
-// interruption detects from the old annotations that the work is unfinished.
+// relabelScript returns shell code that runs each command for all its nodes. It sets the annotations last. After an interruption, the old annotations
+// show that the work is unfinished.
 func relabelScript(groups map[string][]string) string {
 	var b strings.Builder
 	for _, wanted := range []string{"label", "taint", "annotate"} {

@@ -17,9 +17,8 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// network connects the pods. It runs flannel as a DaemonSet and, on each machine, a unit that converts flannel's subnet into the configuration of the
-// standard CNI plugins. With network-plugin "none", the operator installs another plugin. If network-plugin is a path, paictl applies the manifest at
-// that path.
+// network connects the pods. It runs flannel as a DaemonSet. On each machine, a unit converts flannel's subnet into the configuration of the standard
+// CNI plugins. If network-plugin is a path, paictl applies the manifest at that path instead. If it is "none", the operator installs another plugin.
 type network struct{ want *engine.Desired }
 
 // Names and paths of the network.
@@ -204,8 +203,8 @@ note change "network plugin"
 	return nil
 }
 
-// Verify returns shell code that waits until the node of a control plane machine that is a member is Ready, which means that the machine's network
-// works. The phase join waits for the other machines.
+// Verify returns shell code that waits until the node of a master is Ready. A Ready node means that the network works. For other machines, the phase
+// join waits.
 func (p *network) Verify(n *engine.Node) string {
 	if !n.ControlPlane || p.plugin() != FlannelPlugin {
 		return ""
@@ -213,8 +212,8 @@ func (p *network) Verify(n *engine.Node) string {
 	return "[ -f \"$S/member\" ] || exit 0\n" + waitReady(n)
 }
 
-// NodeReady returns shell code that defines two functions. The function ready prints whether the machine's node is Ready, and the reason if it isn't;
-// it uses the kubelet's credentials. The function never_ready ends the script with an error, after the node hasn't become Ready in time.
+// NodeReady returns shell code that defines two functions. The function ready prints whether the machine's node is Ready, or the reason why it
+// isn't. It uses the kubelet's credentials. The function never_ready ends the script with an error after a timeout.
 func NodeReady(n *engine.Node) string {
 	return fmt.Sprintf(`
 node=%s
@@ -229,7 +228,6 @@ never_ready() {
 `, shell.Quote(n.Hostname))
 }
 
-// waitReady returns shell code that waits until the machine's node is Ready.
 func waitReady(n *engine.Node) string {
 	return NodeReady(n) + `
 i=0

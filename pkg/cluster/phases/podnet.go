@@ -10,8 +10,8 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
-// A node's pods keep the same subnet as long as the node object is in the cluster. If the object is deleted and created again, it gets another
-// subnet, but the machine isn't notified: the bridge cni0 keeps its address, and the CNI plugin fails to add pods to the bridge, although the node is
+// A node's pods keep the same subnet as long as the node object exists. If the object is deleted and created again, it gets another subnet. The
+// machine isn't notified, and its bridge cni0 keeps the old address. The CNI plugin then fails to add pods to the bridge, although the node is
 // Ready. The functions in this file detect and repair this state.
 
 const (
@@ -19,14 +19,14 @@ const (
 	podFlannel = "flannel"
 )
 
-// Differs reports whether both arguments are valid, and address, which may also be a subnet, is in another network than subnet.
+// Differs reports whether address is in another network than subnet. address may also be a subnet. Differs returns false if an argument is invalid.
 func Differs(address, subnet string) bool {
 	a, errA := netip.ParsePrefix(address)
 	s, errS := netip.ParsePrefix(subnet)
 	return errA == nil && errS == nil && a.Masked() != s.Masked()
 }
 
-// podSubnet returns the subnet for the node's pods according to the API, or according to flannel if the API has no subnet for the node.
+// podSubnet returns the subnet of the node's pods in the API. If the API has no subnet for the node, it returns flannel's subnet.
 func (p *network) podSubnet(n *engine.Node, w *engine.World) (string, error) {
 	nodes, err := w.Nodes()
 	if err != nil {
@@ -39,7 +39,7 @@ func (p *network) podSubnet(n *engine.Node, w *engine.World) (string, error) {
 	return given, nil
 }
 
-// PodNetwork returns the subnets of flannel and of the pods' bridge, according to a machine's output.
+// PodNetwork parses the subnets of flannel and of the pods' bridge from a machine's output.
 func PodNetwork(a answer.Answer) (flannel, bridge string) {
 	row, _ := a.Row("podnet")
 	if len(row) < 2 {
@@ -49,7 +49,7 @@ func PodNetwork(a answer.Answer) (flannel, bridge string) {
 }
 
 // diffPods compares the subnets of the pods' bridge and of flannel with the node's subnet. It returns no changes for a machine that is about to join,
-// because the phase join cleans the machine first.
+// because the phase join resets the network first.
 func (p *network) diffPods(n *engine.Node, w *engine.World) ([]engine.Change, error) {
 	if p.plugin() != FlannelPlugin || !Stays(w, n) {
 		return nil, nil
@@ -69,7 +69,6 @@ func (p *network) diffPods(n *engine.Node, w *engine.World) ([]engine.Change, er
 	return cs, nil
 }
 
-// repairPods returns shell code that makes the changes of diffPods.
 func (p *network) repairPods(n *engine.Node, w *engine.World, cs []engine.Change) (string, error) {
 	has := func(target string) bool {
 		return slices.ContainsFunc(cs, func(c engine.Change) bool { return c.Target == target })

@@ -9,12 +9,12 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
-// ContainerdEnv is the environment file for containerd's unit. It contains the proxy's password, which every user on the machine could read if the
-// unit itself contained it.
+// ContainerdEnv is the environment file for containerd's unit. It is a separate file because it contains the proxy's password. Every user on the
+// machine can read the unit itself.
 const ContainerdEnv = confDir + "/containerd.env"
 
-// containerdEnvironment returns the content of ContainerdEnv. The file also exists without a proxy, so that the removal of a proxy is a change to the
-// file like any other.
+// containerdEnvironment returns the content of ContainerdEnv. The file also exists without a proxy, so that the removal of a proxy is an ordinary
+// change of the file.
 func containerdEnvironment(s *engine.Spec) []byte {
 	var b strings.Builder
 	b.WriteString("# Written by paictl; change proxy in kubernetes-configuration.yaml instead.\n")
@@ -31,7 +31,7 @@ func containerdEnvironment(s *engine.Spec) []byte {
 	return []byte(b.String())
 }
 
-// AptProxy returns shell code that sets the variables with the proxy for the shell function apt. It returns "" without a proxy.
+// AptProxy returns shell code that sets the proxy variables for the shell function apt, or "" without a proxy.
 func AptProxy(s *engine.Spec) string {
 	p := s.Config.Kubernetes.Kubernetes.Proxy
 	if !p.HTTP.IsSet() && !p.HTTPS.IsSet() {
@@ -40,7 +40,7 @@ func AptProxy(s *engine.Spec) string {
 	return fmt.Sprintf("APT_HTTP_PROXY=%s APT_HTTPS_PROXY=%s APT_NO_PROXY=%s\n", shell.Quote(p.HTTP.Reveal()), shell.Quote(p.HTTPS.Reveal()), shell.Quote(NoProxy(s)))
 }
 
-// NoProxy returns the addresses that bypass the proxy: the cluster's own addresses and names, and the addresses in the operator's configuration.
+// NoProxy returns the addresses that bypass the proxy: the cluster's own addresses and names, and the addresses in the configuration.
 func NoProxy(s *engine.Spec) string {
 	k := s.Config.Kubernetes.Kubernetes
 	out := []string{"localhost", "127.0.0.0/8", "kubernetes.default", ".svc", "." + k.DNSDomain, k.ServiceClusterIPRange, k.PodCIDR}

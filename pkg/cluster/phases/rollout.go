@@ -6,10 +6,10 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/engine"
 )
 
-// A new setting, unit or program may keep the kubelet or containerd from running. On members, which have pods to lose, it therefore rolls out in
-// waves. The first wave is one worker. The next waves are two workers, four workers and so on, up to a tenth of all workers. Then the masters follow
-// one by one. If no API server responds, the masters come first. If a wave fails, the machines of later waves are left unchanged. Machines that
-// haven't joined yet have no pods to lose, so they don't wait.
+// A new setting, unit or program may prevent the kubelet or containerd from running. On members, such a change therefore rolls out in waves. The
+// first wave is one worker. The next waves are two workers, four workers and so on, up to a tenth of all workers. Then the masters follow one by
+// one. If no API server responds, the masters come first. If a wave fails, the machines of later waves stay unchanged. Machines that haven't joined
+// yet run no pods, so they don't wait.
 
 // Stays reports whether the machine is a member of the cluster and doesn't join again in this run.
 func Stays(w *engine.World, n *engine.Node) bool {
@@ -20,8 +20,8 @@ func Stays(w *engine.World, n *engine.Node) bool {
 	return err == nil && (len(again) == 0 || isMove(again))
 }
 
-// rollout returns the steps of a phase for which a machine waits: the steps of the machines in the previous wave. unit is the target of the change
-// that rolls out in waves.
+// rollout returns the steps of the machines in the previous wave. The machine n must wait for these steps. unit is the target of the change that
+// rolls out in waves.
 func rollout(p *engine.Plan, n *engine.Node, phase, unit string) []engine.Step {
 	var before []*engine.Node
 	for _, wave := range Waves(p, phase, unit) {
@@ -51,9 +51,8 @@ func Waves(p *engine.Plan, phase, unit string) [][]*engine.Node {
 	return p.Rolls[phase]
 }
 
-// split divides the members whose unit starts with changed files into waves, and returns the waves in order. If no unit has changed files, it returns
-// nil. A member whose unit only has to be started again doesn't try new files, but it still belongs to a wave if another member has new files,
-// because the last run may have failed on it.
+// split divides the members whose unit starts with changed files into waves. It returns nil if no unit has changed files. A member whose unit only
+// has to be started also belongs to a wave if another member has changed files. The last run may have failed on such a member.
 func split(p *engine.Plan, phase, unit string) [][]*engine.Node {
 	var workers, masters []*engine.Node
 	fresh := false
@@ -88,7 +87,7 @@ func split(p *engine.Plan, phase, unit string) [][]*engine.Node {
 		last = append(last, []*engine.Node{m})
 	}
 	if !p.World.Healthy(p.World.Leader) {
-		// Workers become Ready only when the control plane works again, and the control plane may need this change for that.
+		// Workers become Ready only when the control plane works again, and this change may repair the control plane.
 		return append(last, out...)
 	}
 	return append(out, last...)

@@ -7,7 +7,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/engine"
 )
 
-// tools installs programs that help an operator find faults. The only one is crictl, which works even if the kubelet or the API server doesn't.
+// tools installs programs that help an operator find faults. Currently this is crictl, which works without the kubelet and the API server.
 type tools struct{ want *engine.Desired }
 
 // Names and paths of the tools.
@@ -32,7 +32,7 @@ func (p *tools) resources(n *engine.Node) (engine.Resources, error) {
 	bins, err := binaries(p.want.Spec, n, "crictl")
 	return engine.Resources{
 		Artifacts: bins,
-		// Without this file, crictl also tries the sockets of other runtimes and warns about that.
+		// Without this file, crictl also tries the sockets of other runtimes, and prints warnings.
 		Files: []engine.File{{Path: crictlConf, Mode: 0o644, Body: []byte("runtime-endpoint: " + criSocket + "\nimage-endpoint: " + criSocket + "\n")}},
 	}, err
 }

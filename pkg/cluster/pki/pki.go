@@ -22,13 +22,13 @@ import (
 const (
 	certificateBlock = "CERTIFICATE"
 	leastRSA         = 2048
-	// before is how long before now the validity of new certificates begins, for machines whose clocks are behind.
+	// before is how long before its creation a certificate becomes valid, because clocks of machines may be behind.
 	before = time.Hour
-	// leaf is the longest lifetime of a signed certificate, the same as in kubeadm.
+	// leaf is the longest lifetime of a signed certificate. kubeadm uses the same lifetime.
 	leaf = 366 * 24 * time.Hour
 )
 
-// Authority is a CA, with its certificate and its key.
+// Authority is a CA: a certificate and its key.
 type Authority struct {
 	Cert *x509.Certificate
 	Key  crypto.Signer
@@ -140,7 +140,7 @@ func (a *Authority) EncodeKey() ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }
 
-// Successor returns a new CA with the same name, the same kind of key and the same lifetime, which begins now.
+// Successor returns a new CA with the same name, kind of key and lifetime. Its lifetime begins now.
 func (a *Authority) Successor(now time.Time) (*Authority, error) {
 	key, err := sameKind(a.Cert.PublicKey)
 	if err != nil {
@@ -171,22 +171,22 @@ func sameKind(public any) (crypto.Signer, error) {
 	return nil, fmt.Errorf("keys of kind %T are not known", public)
 }
 
-// Cross returns a certificate for a successor's key that this CA signs. With this certificate, a program that trusts only this CA accepts the
-// successor's signatures.
+// Cross returns a certificate for the key of successor, signed by this CA. With this certificate, a program that trusts only this CA also accepts
+// certificates that successor has signed.
 func (a *Authority) Cross(successor *Authority, now time.Time) (*x509.Certificate, error) {
 	t := template(successor.Cert, now, a.Cert.NotAfter.Sub(now))
-	// Both CAs have the same name. Without the different key IDs, OpenSSL would mistake the certificate for a self-signed certificate.
+	// Both CAs have the same name. Without different key IDs, OpenSSL would consider the certificate self-signed.
 	t.SubjectKeyId, t.AuthorityKeyId = successor.Cert.SubjectKeyId, a.Cert.SubjectKeyId
 	return sign(t, successor.Cert.PublicKey, a)
 }
 
-// Certify returns a certificate, signed by this CA, that replaces a certificate of another CA. It has the same key, names and uses as the replaced
-// certificate. It also has the same lifetime, but at most leaf and not longer than this CA.
+// Certify returns a certificate that replaces a certificate of another CA. It has the same key, names and uses as c, and is signed by this CA. Its
+// lifetime is the lifetime of c, but at most leaf. It expires no later than this CA.
 func (a *Authority) Certify(c *x509.Certificate, now time.Time) (*x509.Certificate, error) {
 	return sign(template(c, now, min(c.NotAfter.Sub(c.NotBefore), leaf, a.Cert.NotAfter.Sub(now))), c.PublicKey, a)
 }
 
-// Signed reports whether the key of the certificate by has signed the certificate c.
+// Signed reports whether the key of the first certificate has signed the second certificate.
 func Signed(by, c *x509.Certificate) bool {
 	return bytes.Equal(c.RawIssuer, by.RawSubject) && c.CheckSignatureFrom(by) == nil
 }

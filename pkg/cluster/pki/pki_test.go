@@ -22,7 +22,6 @@ import (
 	"github.com/openpai/paictl/test/runnable"
 )
 
-// made returns a CA that is a year old, as kubeadm would have created it.
 func made(t *testing.T, key crypto.Signer, now time.Time) *Authority {
 	t.Helper()
 	template := &x509.Certificate{
@@ -131,7 +130,6 @@ func TestAuthoritiesAreReadAndWritten(t *testing.T) {
 	}
 }
 
-// same reports whether two certificates have the same name and key.
 func same(a, b *x509.Certificate) bool {
 	return bytes.Equal(a.RawSubject, b.RawSubject) && bytes.Equal(a.RawSubjectPublicKeyInfo, b.RawSubjectPublicKeyInfo)
 }

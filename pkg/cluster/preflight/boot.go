@@ -7,7 +7,7 @@ import (
 	"github.com/openpai/paictl/pkg/diagnose/checks"
 )
 
-// checkEtcHosts warns if cloud-init rewrites /etc/hosts at each boot. The block with the machines' names is then missing until the next "cluster up".
+// checkEtcHosts warns if cloud-init rewrites /etc/hosts at each boot. Such a rewrite removes the machines' names until the next "cluster up".
 func checkEtcHosts(s *Host) []Finding {
 	row, ok := s.Probe.Row("etc-hosts")
 	if !ok || len(row) < 2 || row[0] != "true" && row[0] != "True" && row[0] != "template" {

@@ -2,13 +2,13 @@ package preflight
 
 // Check is one check of preflight.
 type Check struct {
-	// ID is the name of the check. Its findings have that name or a more specific name.
+	// ID is the name of the check. The names of its findings are equal or more specific.
 	ID string
 	// Looks describes what the check examines.
 	Looks string
 	// Joining means that the check determines whether a machine can join. Such a check skips members.
 	Joining bool
-	// Host checks one host. All checks all hosts that responded together. Exactly one of the two functions is set.
+	// Host checks one host. All checks all responding hosts together. Exactly one of the two functions is set.
 	Host func(*Host) []Finding
 	All  func([]*Host) []Finding
 }
@@ -54,8 +54,8 @@ func Checks() []Check {
 	}
 }
 
-// Run checks hosts before a run changes them: first each host, and then all hosts together. Findings that don't prevent the run become warnings. The
-// findings are in the order of Sort.
+// Run checks hosts before a run changes them. It first checks each host, and then all hosts together. Findings that don't prevent the run become
+// warnings. The findings are in the order of Sort.
 func Run(c *Cluster, hosts []*Host) []Finding {
 	findings := Examine(c, hosts)
 	for i := range findings {
@@ -67,7 +67,7 @@ func Run(c *Cluster, hosts []*Host) []Finding {
 	return findings
 }
 
-// Examine checks hosts as Run does, but the severity of its findings is that for a running cluster.
+// Examine performs the same checks as Run, with severities for a running cluster.
 func Examine(c *Cluster, hosts []*Host) []Finding {
 	at := map[string]*Host{}
 	for _, s := range hosts {

@@ -22,7 +22,7 @@ func TestEachCheckHasANameOfItsOwnAndSaysWhatItLooksAt(t *testing.T) {
 	}
 }
 
-// answers returns the output of a machine by section, so that a test needs no engine.
+// answers returns the output of a machine by section, without an engine.
 func answers(t *testing.T, journal string, probe ...string) map[string]answer.Answer {
 	t.Helper()
 	sections, err := answer.Sections([]byte("@@ facts\npaictl-facts\t1\nhostname\tw1\nmachine-id\tid\nuid\t1000\narch\tx86_64\nswap-kib\t1024\nend\tok\n" +

@@ -32,7 +32,7 @@ func checkTimeSource(s *Host) []Finding {
 		}
 	}
 	f := sync.Judge()
-	// Don't report that systemd-timesyncd is stopped, because the phase base starts it when the machine joins.
+	// Ignore a stopped systemd-timesyncd, because the phase base starts it when the machine joins.
 	if f == nil || !s.Joined && f.Severity == checks.Error && sync.Installed[0] == checks.TimeServices()[0] {
 		return nil
 	}

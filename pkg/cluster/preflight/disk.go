@@ -9,7 +9,7 @@ import (
 )
 
 // The disk space in bytes that a node needs in addition to the copied files. nodeReserve is for logs, the kubelet's files and the writable layers of
-// the first pods, and etcdReserve is for etcd's database with its snapshots.
+// the first pods. etcdReserve is for etcd's database and its snapshots.
 const (
 	nodeReserve = 2 << 30
 	etcdReserve = 1 << 30
@@ -23,7 +23,7 @@ type Room struct {
 	Inodes int64 // the number of inodes of files and folders
 }
 
-// demands returns the folders of a node with the disk space that they need. It doesn't count files that already exist.
+// demands returns the folders of a node with their required disk space. It doesn't count files that already exist.
 func (s *Host) demands() []Room {
 	out := []Room{{"/etc", etcReserve, 100}}
 	if !s.Joined {
@@ -55,7 +55,7 @@ func checkDisk(s *Host) []Finding {
 	return out
 }
 
-// checkLinks fails if a folder is a dangling link, such as a link to a disk that isn't mounted, because the folder can't be created then.
+// checkLinks fails if a folder is a dangling link, for example to a disk that isn't mounted. The folder can't be created in that case.
 func checkLinks(s *Host) []Finding {
 	var out []Finding
 	for _, row := range s.Probe.All("dangling") {
@@ -67,8 +67,8 @@ func checkLinks(s *Host) []Finding {
 	return out
 }
 
-// checkOverlay fails if overlay mounts don't work on the file system with containerd's store. Containers start from overlays of their image's layers,
-// which some file systems don't support (another overlay, NFS, XFS without ftype).
+// checkOverlay fails if the file system with containerd's store doesn't support overlay mounts. Containers start from overlays of image layers.
+// Another overlay, NFS, and XFS without ftype don't support such mounts.
 func checkOverlay(s *Host) []Finding {
 	row, ok := s.Probe.Row("overlay")
 	if !ok || len(row) < 3 || s.Cluster.snapshotter() != "overlayfs" || s.Probe.Value("module", "overlay") == "absent" {
@@ -79,7 +79,8 @@ func checkOverlay(s *Host) []Finding {
 		fmt.Sprintf("mount a disk with ext4, or with XFS made with ftype=1, at %s", store))}
 }
 
-// checkMounts fails if a folder to which paictl writes is on a read-only mount, or if a folder from which programs run is mounted noexec.
+// checkMounts fails if paictl can't write to one of its folders because of a read-only mount. It also fails if a folder with programs is mounted
+// noexec.
 func checkMounts(s *Host) []Finding {
 	var out []Finding
 	told := map[string]bool{}

@@ -7,8 +7,8 @@ import (
 	"github.com/openpai/paictl/pkg/config"
 )
 
-// checkDNS warns about the machine's DNS settings that exceed the limits of pods. It only checks them if pods use the machine's settings, because
-// cluster-dns is empty.
+// checkDNS warns about the machine's DNS settings that exceed the limits of pods. Without cluster-dns, pods use the machine's settings. With
+// cluster-dns, there are no findings.
 func checkDNS(s *Host) []Finding {
 	k := s.Cluster.Kubernetes
 	if _, own := k.Extra.Kubelet["resolvConf"]; own || len(k.ClusterDNS) > 0 {
@@ -32,7 +32,7 @@ const (
 	maxSearchChars = 2048
 )
 
-// beyond returns the machine's search domains that don't fit into the search list of a pod; see files/kubelet-resolv-conf.sh.
+// beyond returns the machine's search domains that exceed the limits of a pod; see files/kubelet-resolv-conf.sh.
 func beyond(domains []string, own string) []string {
 	left := maxSearchChars - 75 - 3*len(own) // NAMESPACE.svc.OWN svc.OWN OWN, with a namespace of 63 characters
 	for i, d := range domains {

@@ -13,10 +13,10 @@ const (
 	SeverityWarning = checks.Warning
 )
 
-// Finding is the result of a preflight check about one host or about all hosts.
+// Finding is the result of a check about one host or about all hosts.
 type Finding = checks.Finding
 
-// Sort orders findings by host as in the layout, then by severity with errors first, then by check and message. Findings about all hosts come first.
+// Sort orders findings by host as in the layout, by severity with errors first, by check, and by message. Findings about all hosts come first.
 func (c *Cluster) Sort(fs []Finding) {
 	place := map[string]int{}
 	for i, n := range c.Nodes {

@@ -9,8 +9,8 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/paths"
 )
 
-// foreign returns traces of a Kubernetes that paictl didn't install. It returns nil for a host on which paictl's phases have already run, because
-// they began on a host without such traces.
+// foreign returns traces of a Kubernetes that paictl didn't install. It returns nil if paictl's phases have already run on the host, because they
+// only begin on a host without such traces.
 func (s *Host) foreign() []string {
 	if s.Touched {
 		return nil
@@ -30,7 +30,7 @@ func (s *Host) foreign() []string {
 }
 
 // wipe returns the command that removes the files of another Kubernetes. The command empties folders but keeps them, because they may be mount points
-// or links of the operator. If kubeadm is missing, the command also unmounts the volumes of pods.
+// or links. If kubeadm is missing, the command also unmounts the volumes of pods.
 func (s *Host) wipe() string {
 	first := "kubeadm reset -f"
 	if _, missing := s.Probe.Row("missing", "kubeadm"); missing {
@@ -39,8 +39,8 @@ func (s *Host) wipe() string {
 	return first + "; find -H /etc/cni/net.d /etc/kubernetes /var/lib/kubelet " + EtcdPath(s.Cluster) + " -xdev -mindepth 1 -delete"
 }
 
-// unrecorded returns a finding if a machine has lost paictl's records although it is a member of this cluster, or has a control plane and may be this
-// cluster's. The machine's data must be kept, so the checks of a new machine don't apply.
+// unrecorded returns a finding if a machine has lost paictl's records and may be a member or a master of this cluster. The checks of a new machine
+// don't apply, because the machine's data must be kept.
 func (s *Host) unrecorded() []Finding {
 	if s.Touched {
 		return nil
@@ -71,12 +71,11 @@ func (s *Host) unrecorded() []Finding {
 	return []Finding{s.fail("kubernetes", message, remedy)}
 }
 
-// holdsControlPlane reports whether the machine has a control plane that kubeadm made.
 func (s *Host) holdsControlPlane() bool {
 	return s.has("/etc/kubernetes/manifests/kube-apiserver.yaml") || s.has("/etc/kubernetes/pki/ca.key")
 }
 
-// hasLeader reports whether the run's leader is a member of a cluster, and not only the machine on which a cluster would be created.
+// hasLeader reports whether the run's leader is a member of a cluster. Otherwise the leader is the machine that would create a cluster.
 func (s *Host) hasLeader() bool {
 	return slices.ContainsFunc(s.others, func(o *Host) bool { return o.Node == s.Cluster.Leader && o.Joined })
 }
@@ -106,7 +105,7 @@ func checkKubernetes(s *Host) []Finding {
 	return []Finding{s.fail("kubernetes", "another Kubernetes is on the machine: "+strings.Join(shown, ", "), remedy)}
 }
 
-// checkOwner fails if the machine is a member of a cluster that isn't this one.
+// checkOwner fails if the machine is a member of another cluster.
 func checkOwner(s *Host) []Finding {
 	if !s.Touched || !s.has("/etc/kubernetes/kubelet.conf") {
 		return nil
@@ -118,7 +117,7 @@ func checkOwner(s *Host) []Finding {
 		if o.Node != s.Cluster.Leader || !o.Joined || !s.Joined {
 			continue
 		}
-		// Compare the CAs, which identify a cluster, because the addresses of load balancers and masters may change.
+		// Compare the CAs, which identify a cluster. The addresses of load balancers and masters may change.
 		if leads := o.Probe.Value("ca"); own != "" && leads != "" {
 			if own == leads {
 				return nil
@@ -135,8 +134,8 @@ func checkOwner(s *Host) []Finding {
 	return nil
 }
 
-// checkRuntime fails if another containerd runs, because paictl would replace it. It warns about other runtimes, because they share the machine's
-// memory and firewall with the cluster.
+// checkRuntime fails if another containerd runs, because paictl would replace it. It warns about other runtimes, because they use memory and change
+// the firewall.
 func checkRuntime(s *Host) []Finding {
 	if s.Touched {
 		return nil

@@ -10,7 +10,6 @@ func checkGPU(s *Host) []Finding {
 	return checks.GPUs(&s.Facts, s.SKU, s.Cluster.SKUs[s.SKU].GPU, managed)
 }
 
-// checkDriver reports problems with a machine's driver before a run changes the machine.
 func checkDriver(s *Host) []Finding {
 	if s.Driver == nil || s.Driver.Installs && len(s.Driver.Findings) == 0 {
 		return nil

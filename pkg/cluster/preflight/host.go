@@ -1,5 +1,5 @@
-// Package preflight checks whether machines meet the requirements of a cluster, and whether members still do.
-// In: the wanted cluster, and the output of Probe and of layout's discovery on its machines. Out: findings with remedies. The package has no side
+// Package preflight checks whether machines meet the requirements of a cluster, and whether members still meet them.
+// In: the desired cluster, and the output of Probe and of layout's discovery on its machines. Out: findings with remedies. The package has no side
 // effects: the same input results in the same findings in the same order.
 package preflight
 
@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// Section is the name of the section with Probe in a script. It is also the name under which a machine's journal records repairs.
+// Section is the name of Probe's section in a script. In a machine's journal, repairs have the same name.
 const Section = "preflight"
 
 // Cluster describes the cluster to which the machines belong or will belong.
@@ -29,10 +29,10 @@ type Cluster struct {
 	Bundle *bundle.Bundle
 	// Endpoint is the HOST:PORT of the API.
 	Endpoint string
-	// Leader is a healthy control plane machine of the cluster, or the machine on which a cluster would be created if no cluster exists. It is nil if
-	// there is no such machine.
+	// Leader is a healthy master of the cluster. If no cluster exists, it is the machine that would create the cluster. It is nil without such a
+	// machine.
 	Leader *Node
-	// Upgrading means that the run upgrades members to the bundle's release, if Kubernetes supports that step.
+	// Upgrading means that the run upgrades members to the bundle's release. Kubernetes must support that upgrade.
 	Upgrading bool
 	// Back means that the patch release of the bundle may be older than that of the members.
 	Back bool
@@ -44,39 +44,38 @@ type Cluster struct {
 type Node struct {
 	layout.Machine
 	ControlPlane bool
-	// AddAs describes the machine and its roles as arguments of "paictl node add".
+	// AddAs contains the machine and its roles as arguments for "paictl node add".
 	AddAs string
 }
 
-// controlPlane returns the control plane machines, sorted by address.
 func (c *Cluster) controlPlane() []*Node {
 	out := slices.DeleteFunc(slices.Clone(c.Nodes), func(n *Node) bool { return !n.ControlPlane })
 	slices.SortFunc(out, func(a, b *Node) int { return layout.CompareAddresses(a.HostIP, b.HostIP) })
 	return out
 }
 
-// Host is a machine to check: its entry in the layout and its state.
+// Host is a machine to check. It holds the machine's entry in the layout and its state.
 type Host struct {
 	*Node
 	Cluster *Cluster
-	// Selected means that the run covers this host. Control plane hosts are queried even if they aren't selected.
+	// Selected means that the run covers this host. Masters are queried even if they aren't selected.
 	Selected bool
 
 	Facts layout.Facts
 	Probe answer.Answer
-	// Asked and Answered are the times at which the round trip began and ended, according to the operator's clock.
+	// Asked and Answered are the times at which the query began and ended, according to the operator's clock.
 	Asked, Answered time.Time
-	// Touched means that paictl's phases have already run on this host, so the checks must ignore the traces of these phases. Joined means that the
-	// phases made the host a member of a cluster.
+	// Touched means that paictl's phases have already run on this host, so the checks must ignore their traces. Joined means that the phases made the
+	// host a member of a cluster.
 	Touched, Joined bool
 
 	// Programs lists the host's Kubernetes programs and their releases.
 	Programs []Program
 	// Later lists kernel settings in files that override paictl's settings when the machine boots.
 	Later []Setting
-	// Brings lists the disk space that the files of the run will need on the host.
+	// Brings lists the disk space that the run's files will need on the host.
 	Brings []Room
-	// Driver holds the findings about NVIDIA's driver, or is nil if the host needs no driver.
+	// Driver holds the findings about NVIDIA's driver. It is nil if the host needs no driver.
 	Driver *Driver
 
 	others []*Host          // all hosts that answered, including this one
@@ -89,7 +88,7 @@ type Program struct{ Name, Version string }
 // KubeletName is the name of the kubelet in a host's Programs.
 const KubeletName = "kubelet"
 
-// Setting is a value for a kernel setting in a file.
+// Setting is a kernel setting in a file.
 type Setting = checks.Setting
 
 // Driver holds the findings about a machine's driver.
@@ -99,7 +98,7 @@ type Driver struct {
 	Installs bool
 }
 
-// Read returns a host from the sections of its machine's output: "facts" (layout's discovery), Section (the output of Probe), and "journal" (paictl's
+// Read parses a machine's output into a host. The sections are "facts" (layout's discovery), Section (the output of Probe), and "journal" (paictl's
 // record of its work on the machine). If it can't parse the output, it returns nil and a finding with the reason.
 func Read(c *Cluster, n *Node, sections map[string]answer.Answer) (*Host, *Finding) {
 	s := &Host{Node: n, Cluster: c, Probe: sections[Section], Selected: true}
@@ -128,25 +127,23 @@ func exitStatus(code string) string {
 	return " with exit status " + code
 }
 
-// has reports whether a path exists on the host. The path must be in kubernetesFiles.
+// has reports whether a path exists on the host. path must be in kubernetesFiles.
 func (s *Host) has(path string) bool {
 	_, ok := s.Probe.Row("exists", path)
 	return ok
 }
 
-// active reports whether a systemd unit is running on the host.
 func (s *Host) active(unit string) bool {
 	_, ok := s.Probe.Row("active", unit)
 	return ok
 }
 
-// ignored reports whether the configuration makes kubeadm ignore the check with this name.
 func (s *Host) ignored(kubeadmCheck string) bool {
 	list := s.Cluster.Kubernetes.Extra.KubeadmIgnorePreflight
 	return slices.ContainsFunc(list, func(x string) bool { return strings.EqualFold(x, kubeadmCheck) || strings.EqualFold(x, "all") })
 }
 
-// container reports whether the machine is a container, which shares its kernel and clock with another machine.
+// container reports whether the machine is a container. A container shares its kernel and clock with another machine.
 func (s *Host) container() bool { return s.Facts.Container != "" }
 
 func (s *Host) fail(check, message, remedy string) Finding {

@@ -9,8 +9,8 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
-// checkHostname fails if the machine's host name differs from the name in the layout, because that name appears in certificates, node objects and
-// logs. A fully qualified host name may extend the name in the layout.
+// checkHostname fails if the machine's host name differs from the name in the layout, because certificates, node objects and logs contain that
+// name. A fully qualified host name may extend the name in the layout.
 func checkHostname(s *Host) []Finding {
 	have, want := s.Facts.Hostname, s.Hostname
 	if sameName(have, want) || s.namesake() != nil {
@@ -21,7 +21,7 @@ func checkHostname(s *Host) []Finding {
 	if !isLabel(strings.SplitN(have, ".", 2)[0]) {
 		f.Remedy = fmt.Sprintf("on the machine: hostnamectl set-hostname %s (%s is not a valid name, see RFC 1123)", want, have)
 	}
-	// An installer chose these names, so no program can depend on them.
+	// These names are installer defaults, so no program depends on these names.
 	if slices.Contains([]string{"localhost", "localhost.localdomain", "debian", "ubuntu", "(none)"}, have) && !s.Touched {
 		f.Remedy = "on the machine: hostnamectl set-hostname " + want
 		f = f.FixedBy("p_hostname " + shell.Quote(want))
@@ -33,7 +33,7 @@ func sameName(have, want string) bool {
 	return have == want || strings.HasPrefix(have, want+".")
 }
 
-// namesake returns another host that, according to the layout, should have this host's current name. It returns nil if this host has the right name.
+// namesake returns another host that should have this host's name according to the layout. It returns nil if this host has the right name.
 func (s *Host) namesake() *Host {
 	if sameName(s.Facts.Hostname, s.Hostname) {
 		return nil
@@ -46,7 +46,7 @@ func (s *Host) namesake() *Host {
 	return nil
 }
 
-// isLabel reports whether s is a label of a host name according to RFC 1123, in lowercase as Kubernetes requires.
+// isLabel reports whether s is a label of a host name according to RFC 1123. Kubernetes requires lowercase.
 func isLabel(s string) bool {
 	if s == "" || len(s) > 63 || s[0] == '-' || s[len(s)-1] == '-' {
 		return false
@@ -54,8 +54,8 @@ func isLabel(s string) bool {
 	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
-// checkAddress fails if no interface has the address hostip, with which the kubelet registers the node, or if an interface has another host's
-// address.
+// checkAddress fails if no interface has the address hostip, because the kubelet registers the node with hostip. It also fails if an interface has
+// another host's address.
 func checkAddress(s *Host) []Finding {
 	if len(s.Facts.Addresses) == 0 { // without "ip" the addresses are unknown
 		return nil
@@ -90,7 +90,7 @@ func bareAddress(cidr string) string {
 	return ip
 }
 
-// checkMachineID fails if the machine has no machine id, which systemd, the kubelet and DHCP clients need.
+// checkMachineID fails if the machine has no machine id. systemd, the kubelet and DHCP clients need the id.
 func checkMachineID(s *Host) []Finding {
 	if s.Facts.MachineID != "" && s.Facts.MachineID != "uninitialized" {
 		return nil
@@ -109,8 +109,8 @@ func sameMachine(a, b *Host) bool {
 		a.Facts.Hostname == b.Facts.Hostname
 }
 
-// checkUnique fails if two entries in the layout are the same machine, if machines are clones, or if they have the same name. It reports each cause
-// only once, for the host that should be changed.
+// checkUnique fails if two entries in the layout are the same machine, if machines are clones, or if machines have the same name. It reports each
+// problem only once, for the host that should be changed.
 func checkUnique(all []*Host) []Finding {
 	// Put hosts that aren't selected first, so that the finding is about a selected host.
 	order := slices.Clone(all)

@@ -42,8 +42,8 @@ func checkPorts(s *Host) []Finding {
 	return out
 }
 
-// checkReach fails if the machine can't reach the control plane. A timeout is caused by a firewall or a missing route. A refused connection is no
-// problem, because the API only starts later.
+// checkReach fails if the machine can't reach the control plane because of a firewall or a missing route. A refused connection is no problem, because
+// the API starts later.
 func checkReach(s *Host) []Finding {
 	var out []Finding
 	for _, row := range s.Probe.All("reach") {
@@ -63,7 +63,7 @@ func checkReach(s *Host) []Finding {
 			continue
 		}
 		n := s.Cluster.Nodes[to]
-		// A machine that didn't respond to paictl either is set aside, so it must not stop the run.
+		// The run skips machines that don't respond to paictl, so such a machine must not stop the run.
 		if slices.ContainsFunc(s.others, func(o *Host) bool { return o.Node == n }) {
 			out = append(out, s.fail("reach", fmt.Sprintf("cannot reach %s (%s): %s", n.Hostname, target, why), remedy))
 		}
@@ -92,8 +92,8 @@ func checkNetworks(s *Host) []Finding {
 	return out
 }
 
-// clash describes an address or a route of the machine that overlaps with the network p: a network of an interface, or a route to addresses inside p.
-// It returns "" if there is no overlap. Routes of paictl's CNI plugin don't count.
+// clash describes a network or route of the machine that overlaps with the network p, or returns "" if none overlaps. It ignores routes of paictl's
+// CNI plugin.
 func (s *Host) clash(p netip.Prefix) string {
 	ours := func(dev string) bool {
 		return s.Touched && (dev == "cni0" || strings.HasPrefix(dev, "flannel") || strings.HasPrefix(dev, "veth") || strings.HasPrefix(dev, "kube-"))
@@ -111,8 +111,8 @@ func (s *Host) clash(p netip.Prefix) string {
 		if ip, perr := netip.ParseAddr(row[0]); err != nil && perr == nil {
 			q, err = ip.Prefix(ip.BitLen())
 		}
-		// Only a route to addresses inside p is a conflict, because the pods' own route takes precedence over a wider route. After the first "cluster
-		// up", a node itself has such routes, to the pods of other nodes.
+		// Only a route to addresses inside p is a conflict, because the pods' own route takes precedence over a wider route. After the first "cluster up",
+		// the node itself has such routes to the pods of other nodes.
 		if err == nil && q.Bits() >= p.Bits() && p.Contains(q.Addr()) && !s.Touched {
 			return fmt.Sprintf("the machine's route to %s (%s)", q, row[1])
 		}
@@ -120,7 +120,7 @@ func (s *Host) clash(p netip.Prefix) string {
 	return ""
 }
 
-// checkSecurity warns about active firewalls and SELinux, because they may block pods and paictl doesn't configure them.
+// checkSecurity warns about active firewalls and SELinux. Firewalls and SELinux may block pods, and paictl doesn't configure them.
 func checkSecurity(s *Host) []Finding {
 	var out []Finding
 	k := s.Cluster.Kubernetes

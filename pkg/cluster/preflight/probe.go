@@ -25,7 +25,7 @@ type Port struct {
 	Purpose string
 }
 
-// Ports returns the ports on a node that must be free or in use by the cluster's own programs.
+// Ports returns the ports on a node that only the cluster's own programs may use.
 func Ports(c *Cluster, n *Node) []Port {
 	out := []Port{
 		{10250, "kubelet", "the kubelet"},
@@ -46,11 +46,11 @@ func Ports(c *Cluster, n *Node) []Port {
 	)
 }
 
-// program is a command that paictl's scripts, kubeadm or the kubelet call on a host, with the Debian package that contains the command.
+// program is a command that paictl's scripts, kubeadm or the kubelet call on a host. debian is the package that contains the command.
 type program struct{ command, debian string }
 
-// programs returns the commands that must exist on a host. kubeadm 1.36 itself requires some of them (losetup, mount, cp); the unit files of kubeadm
-// and the kubelet call others.
+// programs returns the commands that must exist on a host. kubeadm 1.36 itself requires losetup, mount and cp. The unit files of kubeadm and the
+// kubelet call other commands.
 func programs() []program {
 	return []program{
 		{"awk", "mawk"}, {"base64", "coreutils"}, {"cp", "coreutils"}, {"df", "coreutils"},
@@ -70,7 +70,7 @@ func kernelModules(c *Cluster) []string {
 	return out
 }
 
-// Folders returns the folders on a node to which the cluster's files are written; see disk.go.
+// Folders returns the folders on a node that contain the cluster's files; see disk.go.
 func Folders(c *Cluster, n *Node) []string {
 	out := []string{"/etc", "/etc/kubernetes", "/etc/cni/net.d", paths.Bin, paths.CNIBin, paths.State, c.Store(), "/var/lib/kubelet", "/var/log"}
 	if n.ControlPlane {
@@ -87,7 +87,7 @@ func (c *Cluster) Store() string {
 	return paths.Containerd
 }
 
-// snapshotter returns the name of containerd's snapshotter, the plugin that assembles the layers of images.
+// snapshotter returns the name of containerd's snapshotter, the plugin that assembles image layers.
 func (c *Cluster) snapshotter() string {
 	plugins, _ := c.Kubernetes.Extra.Containerd["plugins"].(map[string]any)
 	images, _ := plugins["io.containerd.cri.v1.images"].(map[string]any)
@@ -105,7 +105,7 @@ func EtcdPath(c *Cluster) string {
 	return "/var/lib/etcd"
 }
 
-// kubernetesFiles returns paths that exist only on a machine with an installed Kubernetes, including the paths of other installers.
+// kubernetesFiles returns paths that exist only if Kubernetes is installed. It includes paths of other installers.
 func kubernetesFiles(c *Cluster) []string {
 	return []string{
 		"/etc/kubernetes/admin.conf", "/etc/kubernetes/kubelet.conf", "/etc/kubernetes/bootstrap-kubelet.conf",
@@ -115,8 +115,8 @@ func kubernetesFiles(c *Cluster) []string {
 	}
 }
 
-// reachTargets returns the HOST:PORTs that a machine must be able to reach before it joins: the API servers of other control plane machines, the
-// API's endpoint and, on a control plane machine, the other etcd members.
+// reachTargets returns the HOST:PORTs that a machine must be able to reach before it joins: the API's endpoint and the API servers of other
+// masters. A master must also be able to reach the other etcd members.
 func reachTargets(c *Cluster, n *Node) []string {
 	var out []string
 	port := strconv.Itoa(c.Kubernetes.APIServerPort)
@@ -135,8 +135,7 @@ func reachTargets(c *Cluster, n *Node) []string {
 	return out
 }
 
-// Probe returns read-only shell code that prints the part of a host's state that the facts don't contain. It runs as the section Section of a script,
-// and Host.Probe holds its output.
+// Probe returns read-only shell code that prints the part of a host's state that the facts don't contain. Its output becomes Host.Probe.
 func Probe(c *Cluster, n *Node) string {
 	var ports, commands []string
 	for _, l := range Ports(c, n) {

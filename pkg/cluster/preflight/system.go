@@ -9,8 +9,8 @@ import (
 	"github.com/openpai/paictl/pkg/diagnose/checks"
 )
 
-// checkOS fails for old releases of a tested distribution, and warns about other distributions. paictl is tested on Debian from 11 and Ubuntu from
-// 20.04.
+// checkOS fails for old releases of a tested distribution, and warns about other distributions. paictl is tested on Debian 11 and Ubuntu 20.04 and
+// their later releases.
 func checkOS(s *Host) []Finding {
 	oldest := map[string]float64{"debian": 11, "ubuntu": 20.04}
 	name := s.Facts.OSName
@@ -30,8 +30,8 @@ func checkOS(s *Host) []Finding {
 		"upgrade the system, or remove the machine from layout.yaml")}
 }
 
-// checkKernel fails if the kernel is too old: kube-proxy's nftables mode requires 5.13, and the other modes require 5.4. It warns about 5.x kernels
-// that kubeadm's system verification doesn't accept, which are all except 5.4, 5.10 and 5.15.
+// checkKernel fails if the kernel is too old. kube-proxy's nftables mode requires 5.13, and the other modes require 5.4. checkKernel also warns
+// about 5.x kernels other than 5.4, 5.10 and 5.15, because kubeadm's system verification rejects them.
 func checkKernel(s *Host) []Finding {
 	major, minor, ok := kernelVersion(s.Facts.Kernel)
 	if !ok || major > 5 {
@@ -85,7 +85,7 @@ func checkInit(s *Host) []Finding {
 	return nil
 }
 
-// checkCommands reports all missing commands in one finding, with the command that installs their packages.
+// checkCommands returns one finding for all missing commands. The remedy installs their packages.
 func checkCommands(s *Host) []Finding {
 	var missing, packages []string
 	for _, row := range s.Probe.All("missing") {
@@ -120,7 +120,7 @@ func checkCommands(s *Host) []Finding {
 }
 
 // checkMemory fails if the machine has too little memory. kubeadm requires 1,700 MiB on the control plane. On a worker, the kubelet, containerd,
-// kube-proxy and the network's daemon need a little less than 700 MiB.
+// kube-proxy and the network's daemon need almost 700 MiB.
 func checkMemory(s *Host) []Finding {
 	if s.Facts.MemKiB == 0 {
 		return nil
@@ -148,7 +148,7 @@ func checkCPUs(s *Host) []Finding {
 		"give the machine a second processor, or add NumCPU to extra.kubeadm-ignore-preflight-errors in kubernetes-configuration.yaml")}
 }
 
-// checkSwap only warns about swap, because the phase base switches it off.
+// checkSwap only warns about swap, because the phase base disables swap.
 func checkSwap(s *Host) []Finding {
 	fails, set := s.Cluster.Kubernetes.Extra.Kubelet["failSwapOn"].(bool)
 	if s.Facts.SwapKiB == 0 || set && !fails {
@@ -158,7 +158,7 @@ func checkSwap(s *Host) []Finding {
 		"nothing to do; to keep it, set extra.kubelet.failSwapOn: false in kubernetes-configuration.yaml")}
 }
 
-// checkModules fails if the kernel reports that it has no such module. It ignores modules whose state is unknown.
+// checkModules fails if the kernel doesn't have a required module. It ignores modules whose state is unknown.
 func checkModules(s *Host) []Finding {
 	var absent []string
 	for _, row := range s.Probe.All("module") {
@@ -179,8 +179,8 @@ func checkModules(s *Host) []Finding {
 	return []Finding{s.fail("modules", fmt.Sprintf("kernel %s has no module %s", s.Facts.Kernel, strings.Join(absent, ", ")), remedy)}
 }
 
-// checkCgroup fails if the machine uses cgroup v1, which the kubelet has rejected since 1.35 unless its settings allow it, or if required controllers
-// are disabled.
+// checkCgroup fails if the machine uses cgroup v1, unless the kubelet's settings allow it. The kubelet rejects cgroup v1 since 1.35. checkCgroup
+// also fails if required controllers are disabled.
 func checkCgroup(s *Host) []Finding {
 	v1 := s.Facts.Cgroup == "v1" || s.Facts.Cgroup == "hybrid"
 	k := s.Cluster.Kubernetes

@@ -8,8 +8,8 @@ import (
 	"github.com/openpai/paictl/pkg/diagnose/checks"
 )
 
-// checkVersions fails if a run that isn't an upgrade would change the version of Kubernetes on members, because an upgrade needs a fixed order: first
-// the masters one by one, then drained machines. In an upgrade, it fails for steps that Kubernetes doesn't support.
+// checkVersions fails if a run that isn't an upgrade would change the version of Kubernetes on members. Only an upgrade keeps the required order:
+// first the masters one by one, then drained machines. In an upgrade, checkVersions fails for steps that Kubernetes doesn't support.
 func checkVersions(all []*Host) []Finding {
 	var out []Finding
 	for _, s := range all {
@@ -47,8 +47,8 @@ func later(program, bundle string) bool {
 	return err == nil && b.LessThan(a)
 }
 
-// otherVersion returns the version of one of the machine's programs that differs from the bundle's version, or "". It ignores versions that can't be
-// parsed, because paictl repairs broken programs.
+// otherVersion returns a version of the machine's programs that differs from the bundle's version, or "". It ignores versions that can't be parsed,
+// because paictl repairs broken programs.
 func (s *Host) otherVersion(bundle string) string {
 	want, err := version.ParseSemantic(bundle)
 	if err != nil {

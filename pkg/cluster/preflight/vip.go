@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// CheckVIP is the name of the check for the API's virtual address. The engine uses the name as well, because only the engine knows whether the
-// address is free.
+// CheckVIP is the name of the check for the API's virtual address. The engine uses the same name for its check whether the address is free.
 const CheckVIP = "api-vip"
 
 // checkVIP fails unless one of the master's networks contains the virtual address, because other machines find the address by ARP. It also fails if
@@ -38,7 +37,7 @@ func checkVIP(s *Host) []Finding {
 		"set api-vip in kubernetes-configuration.yaml to a free address of a network that all masters have; if their networks differ, use a load balancer (api-endpoint: HOST:PORT)")}
 }
 
-// reserved describes an address that no machine in the network can have. It returns "" for all other addresses.
+// reserved returns the reason why no machine in the network can have an address, or "" if a machine can have it.
 func reserved(network netip.Prefix, a netip.Addr) string {
 	if a == network.Masked().Addr() {
 		return "the network's own address"

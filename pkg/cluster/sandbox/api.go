@@ -20,17 +20,16 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// maxNodes is the maximum number of simulated nodes, which is the size with which Kubernetes itself is tested.
+// maxNodes is the maximum number of simulated nodes. Kubernetes itself is tested with this number.
 const maxNodes = 5000
 
-// apiState is the stored state of an API-only sandbox: its ports, and the number of its nodes.
 type apiState struct {
 	Ports ports `json:"ports"`
 	Nodes int   `json:"nodes"`
 }
 
 // UpAPI starts the control plane of a bundle as processes of this user on loopback, and simulates nodes with KWOK. If nodes is empty, it simulates
-// opts.Hosts nodes with CPUs only. In an existing sandbox, it starts missing programs, and changes the nodes until they match.
+// opts.Hosts nodes without GPUs. In an existing sandbox, it starts missing programs, and changes the nodes to match the arguments.
 func UpAPI(ctx context.Context, opts Options, nodes []Node) (*Sandbox, error) {
 	opts.Progress = orDrop(opts.Progress)
 	var err error
@@ -122,7 +121,6 @@ func (s *Sandbox) upAPI(ctx context.Context, programs map[string]string, version
 	return waitReady(ctx, client, len(nodes))
 }
 
-// findPrograms returns the paths of programs in the bundle, and the bundle's version of Kubernetes.
 func (s *Sandbox) findPrograms(names []string) (programs map[string]string, version string, err error) {
 	dir := s.state.Bundle
 	if dir == "" {
@@ -145,7 +143,7 @@ func (s *Sandbox) findPrograms(names []string) (programs map[string]string, vers
 	return found, b.Manifest().Kubernetes, nil
 }
 
-// runControlPlane starts all programs again unless all of them are running. If another program now uses one of the ports, it chooses new ports.
+// runControlPlane restarts all programs unless all of them are running. If another program now uses one of the ports, it chooses new ports.
 func (s *Sandbox) runControlPlane(ctx context.Context, programs map[string]string) error {
 	running, err := findProcesses(s.dir)
 	if err != nil {
@@ -187,7 +185,8 @@ func (s *Sandbox) runControlPlane(ctx context.Context, programs map[string]strin
 	return nil
 }
 
-// startAPI starts etcd and the API server, and waits until the API is ready. Each of the returned channels is closed when its program ends.
+// startAPI starts etcd and the API server, and waits until the API is ready. It returns a channel for each program, which is closed when the
+// program ends.
 func (s *Sandbox) startAPI(ctx context.Context, programs map[string]string) (*kubernetes.Clientset, map[string]<-chan struct{}, error) {
 	if err := s.writeKubeconfigs(); err != nil {
 		return nil, nil, fmt.Errorf("write the kubeconfigs: %w", err)
@@ -207,7 +206,7 @@ func (s *Sandbox) startAPI(ctx context.Context, programs map[string]string) (*ku
 	return client, ended, s.waitAPI(ctx, client, ended)
 }
 
-// Ended returns the names of an API-only sandbox's programs that have ended, each with the last lines of its log.
+// Ended returns the programs of an API-only sandbox that have ended, each with the last lines of its log.
 func (s *Sandbox) Ended() ([]string, error) {
 	running, err := findProcesses(s.dir)
 	if err != nil {
@@ -215,7 +214,7 @@ func (s *Sandbox) Ended() ([]string, error) {
 	}
 	var ended []string
 	for _, name := range programNames() {
-		// A program that was never started has no log.
+		// A program without a log was never started.
 		if b, err := os.ReadFile(s.programLog(name)); err == nil && len(running[name]) == 0 {
 			ended = append(ended, name+lastLines(string(b), 5))
 		}
@@ -223,7 +222,6 @@ func (s *Sandbox) Ended() ([]string, error) {
 	return ended, nil
 }
 
-// apiDown stops all programs of an API-only sandbox.
 func (s *Sandbox) apiDown(ctx context.Context) error {
 	running, err := findProcesses(s.dir)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"os"
 )
 
-// Etcd returns the URL of an API-only sandbox's etcd, and an HTTP client with the credentials of the sandbox's API server. Tests use them to restore
-// data.
+// Etcd returns the URL of an API-only sandbox's etcd, and an HTTP client with the credentials of the sandbox's API server. Tests use this client to
+// restore data.
 func (s *Sandbox) Etcd() (address string, client *http.Client, err error) {
 	if s.state.API == nil {
 		return "", nil, errors.New("a sandbox with hosts has its etcd there")

@@ -27,13 +27,12 @@ import (
 // Simulated is the kind of a node that exists only in the API.
 const Simulated Kind = "simulated"
 
-// simulatedKey and simulatedValue are the annotation of the nodes that KWOK simulates.
+// simulatedKey and simulatedValue are the key and value of an annotation. KWOK simulates the nodes with this annotation.
 const (
 	simulatedKey   = "kwok.x-k8s.io/node"
 	simulatedValue = "fake"
 	simulatorUser  = "paictl-sandbox-simulator"
-	// readyLimit is how long the nodes may take to become ready. readyLimitPerNode is the time per node, which applies if a small machine simulates
-	// thousands of nodes.
+	// readyLimit is the minimum timeout until the nodes are ready. For thousands of nodes, the timeout is readyLimitPerNode times the number of nodes.
 	readyLimit        = 5 * time.Minute
 	readyLimitPerNode = 200 * time.Millisecond
 
@@ -55,7 +54,7 @@ type Node struct {
 	Taints  []string // key[=value]:Effect
 }
 
-// plainNodes returns the nodes of a sandbox without a layout, which have no GPUs.
+// plainNodes returns the nodes of a sandbox without a layout. These nodes have no GPUs.
 func plainNodes(o Options) []Node {
 	name := o.Name
 	if name == "" {
@@ -110,7 +109,7 @@ func (n Node) object(version string) (*corev1.Node, error) {
 	}, nil
 }
 
-// labelValue converts a text to a valid value of a label: at most 63 letters, digits, "-", "_" and ".".
+// labelValue converts text to a valid value of a label: at most 63 letters, digits, "-", "_" and ".".
 func labelValue(text string) string {
 	out := strings.Map(func(r rune) rune {
 		if r == '.' || r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
@@ -121,7 +120,6 @@ func labelValue(text string) string {
 	return strings.Trim(out[:min(len(out), 63)], "-_.")
 }
 
-// parseTaints parses taints in the form key[=value]:Effect.
 func parseTaints(texts []string) ([]corev1.Taint, error) {
 	var out []corev1.Taint
 	for _, text := range texts {
@@ -136,7 +134,7 @@ func parseTaints(texts []string) ([]corev1.Taint, error) {
 	return out, nil
 }
 
-// syncNodes creates, replaces and removes simulated nodes until they match want. It ignores other nodes.
+// syncNodes creates, replaces and removes simulated nodes to match want. It ignores other nodes.
 func syncNodes(ctx context.Context, client kubernetes.Interface, version string, want []Node) error {
 	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -168,7 +166,7 @@ func syncNodes(ctx context.Context, client kubernetes.Interface, version string,
 	return g.Wait()
 }
 
-// sameNode reports whether a node in the API matches the wanted node. It ignores labels and taints that Kubernetes and KWOK have added.
+// sameNode reports whether a node in the API matches the desired node. It ignores labels and taints from Kubernetes and KWOK.
 func sameNode(old, want *corev1.Node) bool {
 	for k, v := range want.Labels {
 		if have, ok := old.Labels[k]; !ok || have != v {
@@ -207,19 +205,18 @@ func deleteNode(ctx context.Context, client kubernetes.Interface, name string) e
 	return nil
 }
 
-// isReady reports whether the scheduler can place pods on a node.
 func isReady(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	}) && !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == notReadyTaint })
 }
 
-// leaseFor returns the duration of a simulated node's lease in seconds, in which KWOK renews the lease four times. The duration is the same as for a
-// real kubelet, but longer for more than about a thousand nodes, because their renewals would overload the API server of a small machine.
+// leaseFor returns the duration of a simulated node's lease in seconds. KWOK renews the lease four times in that duration. The duration is the same
+// as for a real kubelet, but longer for more than about a thousand nodes. Otherwise the renewals would overload the API server of a small machine.
 func leaseFor(nodes int) int { return max(40, 40*nodes/1024) }
 
-// waitReady waits until n nodes are ready. It watches the nodes, because repeated lists of thousands of nodes would take CPU time from the programs
-// that make the nodes ready.
+// waitReady waits until n nodes are ready. It watches the nodes, because repeated lists of thousands of nodes would take CPU time from the control
+// plane.
 func waitReady(ctx context.Context, client kubernetes.Interface, n int) error {
 	if n == 0 {
 		return nil

@@ -24,11 +24,10 @@ import (
 const (
 	caLife   = 10 * 365 * 24 * time.Hour
 	leafLife = 365 * 24 * time.Hour
-	// leafRenewal is the remaining lifetime below which a certificate is renewed at the next start.
+	// leafRenewal is the remaining lifetime at which the next start renews a certificate.
 	leafRenewal = 30 * 24 * time.Hour
 )
 
-// leaf describes a certificate that a CA signs.
 type leaf struct {
 	name, ca     string // file names without extension
 	commonName   string
@@ -36,8 +35,8 @@ type leaf struct {
 	server       bool // for 127.0.0.1 and the service's names; false means a client certificate
 }
 
-// leaves returns the certificates of the programs and of the operator. Kubernetes grants its built-in roles to their names and groups. etcd has its
-// own CA, so that a client of the API can't access etcd.
+// leaves returns the certificates of the programs and of the operator. Their names and groups have built-in roles in Kubernetes. etcd has a
+// separate CA, so that a client of the API can't access etcd.
 func leaves() []leaf {
 	return []leaf{
 		{name: "etcd", ca: "etcd-ca", commonName: "etcd", server: true},
@@ -98,7 +97,7 @@ func (s *Sandbox) ensureLeaf(l leaf) error {
 	return s.issue(l.name, template, leafLife, ca, caKey)
 }
 
-// issue creates a key and its certificate. ca signs the certificate, or the certificate is self-signed if ca is nil.
+// issue creates a key and its certificate. ca signs the certificate. If ca is nil, the certificate is self-signed.
 func (s *Sandbox) issue(name string, template *x509.Certificate, life time.Duration, ca *x509.Certificate, caKey *ecdsa.PrivateKey) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -108,7 +107,7 @@ func (s *Sandbox) issue(name string, template *x509.Certificate, life time.Durat
 		return err
 	}
 	now := time.Now()
-	// The validity begins an hour ago, in case clocks differ a little.
+	// The validity begins an hour earlier, because clocks may differ a little.
 	template.NotBefore, template.NotAfter = now.Add(-time.Hour), now.Add(life)
 	if ca == nil {
 		ca, caKey = template, key
@@ -127,7 +126,7 @@ func (s *Sandbox) issue(name string, template *x509.Certificate, life time.Durat
 	return writePEM(s.pki(name+".crt"), "CERTIFICATE", cert, 0o644)
 }
 
-// ensureServiceAccountKey creates the key that signs service account tokens. The key is an RSA key, because all client libraries support RSA
+// ensureServiceAccountKey creates the key that signs service account tokens. It is an RSA key, because all client libraries support RSA
 // signatures.
 func (s *Sandbox) ensureServiceAccountKey() error {
 	if exists(s.pki("sa.pub")) {
@@ -155,7 +154,6 @@ func writePEM(path, kind string, der []byte, mode os.FileMode) error {
 	return writeFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), mode)
 }
 
-// readPair reads a certificate and its key.
 func (s *Sandbox) readPair(name string) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	certDER, err := readPEM(s.pki(name + ".crt"))
 	if err != nil {

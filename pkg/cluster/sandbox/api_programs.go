@@ -19,13 +19,12 @@ import (
 //go:embed kwok.yaml
 var kwokStages []byte
 
-// apiLimit is how long the API may take to become ready. It is long enough for a busy machine.
+// apiLimit limits the time until the API is ready. It is long enough for a busy machine.
 const apiLimit = 90 * time.Second
 
-// serviceRange is the network for services in an API-only sandbox, in which no address works.
+// serviceRange is the service network of an API-only sandbox. The addresses in this network don't work.
 const serviceRange = "10.96.0.0/16"
 
-// ports holds the ports of the programs on loopback.
 type ports struct {
 	Etcd              int `json:"etcd"`
 	EtcdPeer          int `json:"etcdPeer"`
@@ -48,8 +47,8 @@ func (p ports) free() bool {
 	return true
 }
 
-// choosePorts returns free ports that other programs are unlikely to take while the sandbox's programs restart. The ports are below the range that
-// the kernel uses for outgoing connections, and the search begins at a different port for each directory.
+// choosePorts returns free ports below the range that the kernel uses for outgoing connections. Other programs are therefore unlikely to take these
+// ports while the sandbox's programs restart. The search begins at a different port for each directory.
 func choosePorts(dir string) (ports, error) {
 	const first, blocks, size = 20000, 1200, 10
 	h := fnv.New32a()
@@ -74,10 +73,10 @@ func programNames() []string {
 	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"}
 }
 
-// bareNames returns the names of the programs that a control plane without nodes needs. They start first.
+// bareNames returns the programs that a control plane without nodes needs. These programs start first.
 func bareNames() []string { return programNames()[:2] }
 
-// arguments returns the arguments of a program. Secrets are in files and never in arguments.
+// arguments returns the arguments of a program. It never puts secrets into arguments, only paths of files.
 func (s *Sandbox) arguments(name string) []string {
 	p, pki := s.state.API.Ports, s.pki
 	kubeconfig := s.apiFile(name + ".kubeconfig")
@@ -89,7 +88,7 @@ func (s *Sandbox) arguments(name string) []string {
 			"--initial-cluster=sandbox=" + endpoint(p.EtcdPeer), "--force-new-cluster",
 			"--client-cert-auth", "--trusted-ca-file=" + pki("etcd-ca.crt"), "--cert-file=" + pki("etcd.crt"), "--key-file=" + pki("etcd.key"),
 			"--peer-client-cert-auth", "--peer-trusted-ca-file=" + pki("etcd-ca.crt"), "--peer-cert-file=" + pki("etcd.crt"), "--peer-key-file=" + pki("etcd.key"),
-			// A temporary cluster doesn't have to survive a power failure, but it needs disk space for thousands of nodes.
+			// A temporary cluster doesn't have to survive a power failure, but thousands of nodes need disk space.
 			"--unsafe-no-fsync", "--quota-backend-bytes=8589934592"}
 	case "kube-apiserver":
 		args := []string{"--etcd-servers=" + endpoint(p.Etcd), "--etcd-cafile=" + pki("etcd-ca.crt"), "--etcd-certfile=" + pki("apiserver-etcd-client.crt"),
@@ -127,8 +126,8 @@ func (s *Sandbox) pki(name string) string { return filepath.Join(s.dir, "api", "
 
 func (s *Sandbox) programLog(name string) string { return s.apiFile(name + ".log") }
 
-// launchProgram starts a program. The program continues to run after this process has ended, unless the sandbox is bound. The returned channel is
-// closed when the program ends.
+// launchProgram starts a program. The program survives the end of this process, unless the sandbox is bound. The returned channel is closed when
+// the program ends.
 func (s *Sandbox) launchProgram(name, path string) (<-chan struct{}, error) {
 	log, err := os.OpenFile(s.programLog(name), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {

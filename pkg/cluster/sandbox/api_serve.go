@@ -7,9 +7,9 @@ import (
 	"runtime"
 )
 
-// ServeAPI starts the API of a cluster for tests. The API runs as long as the calling thread exists, so the caller must lock its goroutine to the
-// thread. To stop the API, the caller ends the goroutine or calls Down. If Options.Hosts is zero, only etcd and the API server run, and the bundle
-// needs no other programs. Otherwise the controllers, the scheduler and the simulator also run, and the cluster has Options.Hosts nodes.
+// ServeAPI starts the API of a cluster for tests. The API runs as long as the calling thread exists, so the caller must call runtime.LockOSThread.
+// To stop the API, the caller ends the goroutine or calls Down. If Options.Hosts is zero, only etcd and the API server run, and the bundle needs no
+// other programs. Otherwise the controllers, the scheduler and the simulator also run, and the cluster has Options.Hosts nodes.
 func ServeAPI(ctx context.Context, opts Options) (*Sandbox, error) {
 	opts.Progress = orDrop(opts.Progress)
 	var err error

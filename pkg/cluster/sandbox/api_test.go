@@ -170,7 +170,7 @@ func TestTheAPIIsRealAndItsNodesAreReady(t *testing.T) {
 	assert.Equal(t, metav1.StatusReasonForbidden, simulatorMayReadSecrets(t, s))
 	require.NoError(t, waitForPod(t.Context(), client))
 
-	// UpAPI starts a program again that has ended, and changes the nodes to the requested nodes.
+	// UpAPI restarts a program that has ended, and changes the nodes to the requested nodes.
 	pids, err := findProcesses(opts.Dir)
 	require.NoError(t, err)
 	p, err := os.FindProcess(pids["kube-scheduler"][0])
@@ -201,7 +201,7 @@ func TestTheAPIIsRealAndItsNodesAreReady(t *testing.T) {
 	assert.Empty(t, left)
 }
 
-// simulatorMayReadSecrets tries to read secrets with KWOK's certificate, and returns the reason for the rejection.
+// simulatorMayReadSecrets tries to read Secrets with KWOK's certificate. It returns the reason for the rejection.
 func simulatorMayReadSecrets(t *testing.T, s *Sandbox) metav1.StatusReason {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", s.apiFile("kwok.kubeconfig"))
@@ -213,7 +213,6 @@ func simulatorMayReadSecrets(t *testing.T, s *Sandbox) metav1.StatusReason {
 	return apierrors.ReasonForError(err)
 }
 
-// waitForPod creates a pod and waits until the scheduler and the simulator have made it run.
 func waitForPod(ctx context.Context, client kubernetes.Interface) error {
 	pods := client.CoreV1().Pods("default")
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "none"}}}}

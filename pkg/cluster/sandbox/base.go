@@ -19,14 +19,14 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// basePackages returns the packages that a host needs in addition to the minimal system: systemd and sshd, and packages that kubelet, kube-proxy and
-// the CNI plugins require.
+// basePackages returns the packages that a host needs in addition to the minimal system: systemd, sshd, and the requirements of kubelet, kube-proxy
+// and the CNI plugins.
 func basePackages() []string {
 	return []string{"systemd", "systemd-sysv", "dbus", "openssh-server", "sudo", "iproute2", "iptables", "nftables",
 		"ca-certificates", "kmod", "procps", "python3-minimal", "conntrack", "ethtool", "socat"}
 }
 
-// machinePackages returns the Debian packages that this machine needs for hosts of a kind. The key of each package is the name of a program in the
+// machinePackages returns the Debian packages that this machine needs for hosts of a kind. The key of a package is the name of a program in the
 // package.
 func machinePackages(kind Kind) map[string]string {
 	m := map[string]string{
@@ -67,7 +67,7 @@ func requirePackages(ctx context.Context, kind Kind, install bool, progress func
 	return err
 }
 
-// lookPath returns the path of a program. It also searches the sbin folders, which may be missing in the user's PATH.
+// lookPath returns the path of a program. It also searches the sbin folders, because the user's PATH may not contain them.
 func lookPath(program string) (string, error) {
 	if path, err := exec.LookPath(program); err == nil {
 		return path, nil
@@ -80,7 +80,7 @@ func lookPath(program string) (string, error) {
 	return "", fmt.Errorf("no program %q: %w", program, exec.ErrNotFound)
 }
 
-// baseID returns an identifier of the base image that depends on the image's inputs, so that another list of packages results in another image.
+// baseID returns an identifier of the base image. It depends on the image's inputs, so that another list of packages results in another image.
 func baseID(src aptSource) string {
 	inputs := append([]string{"1", src.release, runtime.GOARCH, strings.Join(src.components, ",")}, basePackages()...)
 	if src.foreign {
@@ -90,7 +90,7 @@ func baseID(src aptSource) string {
 	return src.release + "-" + hex.EncodeToString(sum[:])[:12]
 }
 
-// ensureBase returns the directory of the base image, after creating the image if it doesn't exist.
+// ensureBase returns the directory of the base image. It creates the image if necessary.
 func ensureBase(ctx context.Context, src aptSource, cache string, progress func(string)) (string, error) {
 	base := filepath.Join(cache, "base-"+baseID(src))
 	if exists(base) {
@@ -117,8 +117,7 @@ func ensureBase(ctx context.Context, src aptSource, cache string, progress func(
 }
 
 func makeBase(ctx context.Context, src aptSource, base string) error {
-	// Ignore errors: the last child process of an interrupted debootstrap may still write into its directory. A later run removes the remaining
-	// files.
+	// Ignore errors. The last child process of an interrupted debootstrap may still write into its directory. A later run removes the remaining files.
 	stale, _ := filepath.Glob(base + ".partial-*")
 	for _, dir := range stale {
 		_ = removeTree(dir)
@@ -138,7 +137,7 @@ func makeBase(ctx context.Context, src aptSource, base string) error {
 	if err != nil {
 		return fmt.Errorf("make the base image in %s: %w", partial, err)
 	}
-	// Remove the keys and IDs that all hosts would share, and files that apt has left.
+	// Remove keys and IDs that must differ between hosts, and files that apt has left.
 	for _, pattern := range []string{"etc/ssh/ssh_host_*", "var/lib/dbus/machine-id", "var/cache/apt/archives/*.deb", "var/lib/apt/lists/*_*",
 		"var/cache/apt/*.bin", "var/log/*.log"} {
 		paths, err := filepath.Glob(filepath.Join(partial, pattern))
@@ -154,7 +153,7 @@ func makeBase(ctx context.Context, src aptSource, base string) error {
 	return os.Rename(partial, base)
 }
 
-// run runs a program with additional environment variables, and returns its standard output. Errors contain the last lines of the program's output.
+// run runs a program with additional environment variables and returns its standard output. Errors contain the last lines of the program's output.
 func run(ctx context.Context, env []string, program string, args ...string) (string, error) {
 	return runInput(ctx, env, "", program, args...)
 }
@@ -180,7 +179,7 @@ func runInput(ctx context.Context, env []string, input, program string, args ...
 	return out.String(), nil
 }
 
-// fullPath appends the folders with system programs to a PATH, because they may be missing in a user's PATH.
+// fullPath appends the folders with system programs to a PATH, because a user's PATH may not contain them.
 func fullPath(path string) string {
 	return strings.TrimPrefix(path+":/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin", ":")
 }

@@ -30,7 +30,7 @@ func (r *root) boot(h Host, st state) {
 		r.err = err
 		return
 	}
-	// The number makes the file sort before Debian's 80-container-host0.network.
+	// With this number, the file sorts before Debian's 80-container-host0.network.
 	r.put("etc/systemd/network/10-host0.network", fmt.Sprintf("[Match]\nName=host0\n\n[Network]\nAddress=%s/%d\nGateway=%s\nLinkLocalAddressing=no\nIPv6AcceptRA=no\n",
 		h.Address, st.Subnet.Bits(), st.gateway()), 0o644)
 	r.put("usr/local/lib/paictl-sandbox/prepare.sh", string(prepare), 0o755)
@@ -45,8 +45,8 @@ func (r *root) boot(h Host, st state) {
 	r.aptSources(st.Foreign)
 }
 
-// aptSources copies the machine's apt configuration to the host, so that apt works in the same way on both. A host with a foreign release uses the
-// packages and keys of that release, and only the machine's settings for access to the mirror.
+// aptSources copies the machine's apt configuration to the host. A host with a foreign release uses the packages and keys of that release, and only
+// the machine's settings for access to the mirror.
 func (r *root) aptSources(f *foreignRelease) {
 	patterns := []string{"/etc/apt/apt.conf", "/etc/apt/apt.conf.d/*", "/etc/apt/auth.conf", "/etc/apt/auth.conf.d/*"}
 	sources := "" // debootstrap's entry duplicates one of the machine's

@@ -12,7 +12,6 @@ import (
 	"time"
 )
 
-// cgroups describes this machine's control groups.
 type cgroups struct {
 	v1      []string // mount points of the version 1 hierarchies
 	unified string   // mount point of version 2, or ""
@@ -48,10 +47,9 @@ func parseCgroups(mounts string) cgroups {
 	return c
 }
 
-// isV1 reports whether the machine uses cgroup version 1, which the kubelet rejects by default.
+// isV1 reports whether the machine uses cgroup version 1. The kubelet rejects version 1 by default.
 func (c cgroups) isV1() bool { return len(c.v1) > 0 }
 
-// groups returns the directories of a group in all hierarchies.
 func (c cgroups) groups(name string) []string {
 	var dirs []string
 	for _, point := range c.v1 {
@@ -63,9 +61,8 @@ func (c cgroups) groups(name string) []string {
 	return dirs
 }
 
-// create creates a group for a guest in each hierarchy, and returns the group's directories. Each guest needs its own group, because guests in the
-// same group would end each other's processes. If systemd manages the groups, create does nothing, because systemd-nspawn requests a scope with
-// delegation.
+// create creates a group for a guest in each hierarchy, and returns the group's directories. Guests in the same group would end each other's
+// processes. If systemd manages the groups, create does nothing, because systemd-nspawn requests a scope with delegation.
 func (c cgroups) create(name string) ([]string, error) {
 	if c.systemd {
 		return nil, nil
@@ -85,7 +82,7 @@ func (c cgroups) create(name string) ([]string, error) {
 	return dirs, nil
 }
 
-// inheritCpuset sets the values that a new cpuset group of version 1 needs before processes can be added to it.
+// inheritCpuset sets the values that a new cpuset group of version 1 needs before its first process.
 func inheritCpuset(dir string) error {
 	if !exists(filepath.Join(dir, "cpuset.cpus")) || !exists(filepath.Join(dir, "cgroup.clone_children")) {
 		return nil

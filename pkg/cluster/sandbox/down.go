@@ -17,8 +17,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// Down stops the sandbox and removes all of its parts. It can be repeated after any interruption, because it removes the state last. It keeps files
-// of other programs in the directory.
+// Down stops the sandbox and removes all of its parts. It removes the state last, so it can be repeated after any interruption. It keeps files of
+// other programs in the directory.
 func (s *Sandbox) Down(ctx context.Context) error {
 	unlock, err := lock(s.dir)
 	if err != nil {
@@ -42,8 +42,7 @@ func (s *Sandbox) Down(ctx context.Context) error {
 	return nil
 }
 
-// Remove stops hosts and removes all of their parts. The sandbox and its other hosts stay. Remove deletes the hosts from the state last, so that it
-// can be repeated.
+// Remove stops hosts and removes all of their parts. It deletes the hosts from the state last, so it can be repeated.
 func (s *Sandbox) Remove(ctx context.Context, names ...string) error {
 	unlock, err := s.lockFor(names)
 	if err != nil {
@@ -69,7 +68,7 @@ func (s *Sandbox) Remove(ctx context.Context, names ...string) error {
 	return errors.Join(s.writeKnownHosts(), s.writeQuickStart())
 }
 
-// removeFiles removes the files that a sandbox has written into its directory, the state and the lock last. This includes the partial files of a
+// removeFiles removes the files that a sandbox has written into its directory, the state and the lock last. It also removes the partial files of a
 // killed run (see writeFile), because they may contain a key.
 func removeFiles(dir string) error {
 	own := []string{"hosts", "full.sh", "light.sh", "id_ed25519", "id_ed25519.pub", "known_hosts", "pai-password",
@@ -94,8 +93,7 @@ func removeFiles(dir string) error {
 	return nil
 }
 
-// Salvage returns a sandbox whose files were deleted by hand, if its bridge still exists; the bridge records the directory. Otherwise the error is
-// ErrNone.
+// Salvage returns a sandbox whose files were deleted, if its bridge still exists. The bridge records the directory. Otherwise the error is ErrNone.
 func Salvage(ctx context.Context, dir string, progress func(string)) (*Sandbox, error) {
 	dir, err := absolute(dir)
 	if err != nil {
@@ -126,7 +124,7 @@ func (s *Sandbox) hostsDown(ctx context.Context) error {
 	if err := requireRoot(); err != nil {
 		return err
 	}
-	// Also find hosts that weren't recorded because of a crash, by the mark of their processes.
+	// A crash may leave hosts that the state doesn't contain. The marks of their processes identify them.
 	names := map[string]bool{}
 	for _, h := range s.state.Hosts {
 		names[h.Name] = true

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// pluginFolder is the folder with the files of the host's agent, relative to the host's /var.
+	// pluginFolder is the folder with the agent's files, relative to the host's /var.
 	pluginFolder = "lib/kubelet/plugins/" + claim.Driver
-	// simulatedFiles is a pattern, relative to the host's /var, for the files that define how many GPUs a host simulates. The kubelet keeps the files
-	// of pods in that folder, and the agent's chart determines the names.
+	// simulatedFiles is a pattern, relative to the host's /var, for files with the number of simulated GPUs of a host. The kubelet keeps the files of
+	// pods in that folder. The agent's chart determines the names.
 	simulatedFiles = "lib/kubelet/pods/*/volumes/kubernetes.io~configmap/machines/machines.json"
 )
 
-// FaultGPU changes the fault of a host's simulated GPU, and returns the new fault, or the zero value if the GPU works. The agent detects the change
-// immediately, because the host's /var is a folder of this machine. If the host is off, the agent detects the change when the host starts.
+// FaultGPU changes the fault of a host's simulated GPU. It returns the new fault, or the zero value if the GPU works. The agent detects the change
+// immediately, because the host's /var is a folder of this machine. If the host is off, the agent detects the change at the next start.
 func (s *Sandbox) FaultGPU(node string, index int32, now time.Time, change func(*gpu.Fault)) (gpu.Fault, error) {
 	if s.APIOnly() {
 		return gpu.Fault{}, hint.Errorf("make a sandbox of hosts, as root on Linux: paictl sandbox up --hosts 3",
@@ -52,8 +52,7 @@ func (s *Sandbox) FaultGPU(node string, index int32, now time.Time, change func(
 	return changeFault(filepath.Join(varFolder.Name(), pluginFolder, gpu.FaultsFile), index, now, change)
 }
 
-// varWithAgent opens the /var of a host on which the agent has run. Symbolic links can't lead outside of that folder, where they would refer to files
-// of this machine.
+// varWithAgent opens the /var of a host on which the agent has run. os.Root prevents symbolic links from leading to files of this machine.
 func (s *Sandbox) varWithAgent(node string) (*os.Root, error) {
 	root, err := os.OpenRoot(filepath.Join(s.hostDir(node), "var"))
 	if err == nil {
@@ -74,7 +73,7 @@ func simulatedGPUs(varFolder *os.Root, node string) int {
 	files, _ := fs.Glob(varFolder.FS(), simulatedFiles) // the pattern is valid, so there is no error
 	most := 0
 	for _, f := range files {
-		// A file may belong to an earlier pod of the agent, so use the largest number: only a larger index is certainly wrong.
+		// A file may belong to an earlier pod of the agent. Use the largest number, because only a larger index is certainly wrong.
 		if s, err := gpu.ReadMachine(filepath.Join(varFolder.Name(), f), node); err == nil && s.Simulated {
 			most = max(most, s.Count)
 		}

@@ -30,7 +30,7 @@ func twoHosts(k Kind) state {
 	}}
 }
 
-// withAgent returns a sandbox on whose first host an agent has run, and the path of the agent's file with faults.
+// withAgent returns a sandbox whose first host has run an agent, and the path of the agent's file with faults.
 func withAgent(t *testing.T) (s *Sandbox, file string) {
 	t.Helper()
 	s = &Sandbox{dir: t.TempDir(), state: twoHosts(Full)}

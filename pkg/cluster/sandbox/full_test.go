@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// full runs full.sh with a fake systemd-nspawn, whose runs end with the exit codes in codes. It returns how often systemd-nspawn ran, and the exit
+// full runs full.sh with a fake systemd-nspawn, whose runs end with the exit codes in codes. It returns the number of runs and the exit code of
+// full.sh.
 // code of full.sh.
 func full(t *testing.T, codes string) (runs, code int) {
 	t.Helper()

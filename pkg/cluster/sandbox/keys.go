@@ -18,7 +18,7 @@ import (
 // hostKeyPath is the path of a host's only SSH key, relative to the host's root.
 const hostKeyPath = "etc/ssh/ssh_host_ed25519_key"
 
-// newKey creates an ed25519 key pair. private is in OpenSSH's format, and public is a line for authorized_keys without a newline.
+// newKey creates an ed25519 key pair. private is in OpenSSH's format. public is a line for authorized_keys, without a newline.
 func newKey(comment string) (private []byte, public string, err error) {
 	pub, priv, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -38,7 +38,7 @@ func newKey(comment string) (private []byte, public string, err error) {
 
 // ensureKeys creates the operator's key pair and the password of the user pai, if they don't exist.
 func (s *Sandbox) ensureKeys(context.Context) error {
-	// The public key is written last, so if it exists, the private key exists as well.
+	// The public key is written last. If it exists, the private key exists as well.
 	if !exists(s.KeyFile() + ".pub") {
 		private, public, err := newKey("paictl-sandbox")
 		if err != nil {
@@ -60,8 +60,8 @@ func (s *Sandbox) ensureKeys(context.Context) error {
 	return nil
 }
 
-// passwordHash returns the password hash of the user pai in the format of crypt(3). The base image's openssl computes the hash, and reads the
-// password from standard input.
+// passwordHash returns the password hash of the user pai in the format of crypt(3). The base image's openssl reads the password from standard input
+// and computes the hash.
 func (s *Sandbox) passwordHash(ctx context.Context) (string, error) {
 	password, err := os.ReadFile(s.PasswordFile())
 	if err != nil {
@@ -74,8 +74,8 @@ func (s *Sandbox) passwordHash(ctx context.Context) (string, error) {
 	return strings.TrimSpace(out), nil
 }
 
-// hostKey returns the host's public key, and creates the key pair if it doesn't exist. The key exists before the host, so that already the first
-// connection can verify it.
+// hostKey returns the host's public key. It creates the key pair if necessary. The key exists before the host, so that even the first connection
+// can verify the host.
 func (s *Sandbox) hostKey(name string) (string, error) {
 	path := filepath.Join(s.hostDir(name), "upper", hostKeyPath)
 	b, err := os.ReadFile(path)

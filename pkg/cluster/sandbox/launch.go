@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// launch starts hosts. The channel of a host is closed when the host has ended.
+// launch starts hosts. It returns a channel for each host, which is closed when the host ends.
 func (s *Sandbox) launch(ctx context.Context, hosts []Host) (map[string]chan struct{}, error) {
 	ended := map[string]chan struct{}{}
 	for _, name := range []string{"full.sh", "light.sh"} {
@@ -46,7 +46,7 @@ func (s *Sandbox) launch(ctx context.Context, hosts []Host) (map[string]chan str
 	return s.launchLight(ctx, light)
 }
 
-// spawn starts a script in new namespaces. The script continues to run after this process has ended.
+// spawn starts a script in new namespaces. The script survives the end of this process.
 func (s *Sandbox) spawn(h Host, flags uintptr, env []string, scriptName string, args ...string) (*exec.Cmd, chan struct{}, *os.File, error) {
 	console, err := os.OpenFile(s.console(h.Name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -116,7 +116,7 @@ func (s *Sandbox) nspawnArgs(h Host, cg cgroups) []string {
 	return args
 }
 
-// launchLight starts the scripts of all hosts, which wait. Then it creates the hosts' network interfaces, and lets the scripts continue.
+// launchLight starts the scripts of all hosts, which wait at first. It then creates the hosts' network interfaces and lets the scripts continue.
 func (s *Sandbox) launchLight(ctx context.Context, hosts []Host) (map[string]chan struct{}, error) {
 	ended := map[string]chan struct{}{}
 	var batch strings.Builder
@@ -149,13 +149,14 @@ func (s *Sandbox) launchLight(ctx context.Context, hosts []Host) (map[string]cha
 }
 
 // hardwareAddress returns the MAC address of a light host. The address stays the same after a restart, because other machines in the network cache it
-// for half a minute. For full hosts, systemd-nspawn does the same.
+// for half a minute. systemd-nspawn does the same for full hosts.
 func (s *Sandbox) hardwareAddress(name string) net.HardwareAddr {
 	sum := sha256.Sum256([]byte(s.dir + ":" + name))
 	return append(net.HardwareAddr{0x02}, sum[:5]...) // 02: locally administered
 }
 
-// waitSSH waits until the host's sshd responds. ended is closed when the host has ended; it is nil if another run started the host.
+// waitSSH waits until the host's sshd responds. The channel ended is closed when the host ends. The channel is nil if another run has started the
+// host.
 func (s *Sandbox) waitSSH(ctx context.Context, h Host, ended <-chan struct{}) error {
 	ok, err := pollFor(ctx, bootLimit, func() (bool, error) {
 		select {
@@ -172,7 +173,6 @@ func (s *Sandbox) waitSSH(ctx context.Context, h Host, ended <-chan struct{}) er
 	return err
 }
 
-// greets reports whether an SSH server responds at an address.
 func greets(ctx context.Context, at netip.AddrPort) bool {
 	d := net.Dialer{Timeout: time.Second}
 	c, err := d.DialContext(ctx, "tcp", at.String())

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// firstSubnet is the first subnet that is tried. If this machine uses it, the following subnets are tried.
+// firstSubnet is the first subnet to try. If this machine uses it, the search continues with the following subnets.
 var firstSubnet = netip.MustParsePrefix("10.77.0.0/24")
 
 // bridge returns the name of the sandbox's bridge. The name of an interface can have at most 15 characters.
@@ -23,18 +23,17 @@ func (s *Sandbox) bridge() string { return bridgePrefix + s.state.Name }
 
 const bridgePrefix = "pb-"
 
-// table returns the name of the sandbox's nftables table.
 func (s *Sandbox) table() string {
 	return "paictl_sandbox_" + strings.ReplaceAll(s.state.Name, "-", "_")
 }
 
-// alias returns the text in the bridge's alias that marks the bridge as a part of this sandbox.
+// alias returns the bridge's alias. It marks the bridge as a part of this sandbox.
 func (s *Sandbox) alias() string { return aliasPrefix + s.dir }
 
 const aliasPrefix = "paictl-sandbox:"
 
-// lockSubnets waits until no other process is choosing a subnet. The lock must be held until the bridge exists, which shows other processes that its
-// subnet is used. lockSubnets locks a folder that exists on every machine, so that it leaves no file behind.
+// lockSubnets waits until no other process is choosing a subnet. The caller must hold the lock until the bridge exists, because the bridge reserves
+// the subnet. lockSubnets locks a folder that exists on every machine, so that it leaves no file behind.
 func lockSubnets() (unlock func(), err error) {
 	run, err := os.Open("/run")
 	if err != nil {
@@ -46,7 +45,8 @@ func lockSubnets() (unlock func(), err error) {
 	return func() { _ = run.Close() }, nil
 }
 
-// chooseSubnet returns the subnet want, or an error if this machine already uses it. If want is empty, it returns the first free subnet.
+// chooseSubnet returns the requested subnet, or an error if this machine already uses that subnet. If the argument is empty, it returns the first
+// free subnet.
 func chooseSubnet(want string) (netip.Prefix, error) {
 	taken, err := machinePrefixes()
 	if err != nil {
@@ -69,7 +69,7 @@ func chooseSubnet(want string) (netip.Prefix, error) {
 	return p, nil
 }
 
-// firstFree increases the second octet of the network first until the network doesn't overlap with a taken network.
+// firstFree increases the second octet of the network first until the network doesn't overlap with a network in the list taken.
 func firstFree(first netip.Prefix, tries int, taken []netip.Prefix) (netip.Prefix, bool) {
 	a := first.Addr().As4()
 	for i := range tries {
@@ -92,7 +92,7 @@ func overlap(p netip.Prefix, taken []netip.Prefix) (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// machinePrefixes returns the networks that this machine uses: the networks of its interfaces, its routes, and its name servers.
+// machinePrefixes returns the networks of this machine's interfaces, routes and name servers.
 func machinePrefixes() ([]netip.Prefix, error) {
 	var out []netip.Prefix
 	addrs, err := net.InterfaceAddrs()
@@ -115,7 +115,7 @@ func machinePrefixes() ([]netip.Prefix, error) {
 	return out, nil
 }
 
-// parseRoutes parses /proc/net/route, which contains the destination and the mask in columns 1 and 7 as hexadecimal little-endian numbers. It omits
+// parseRoutes parses /proc/net/route. Columns 1 and 7 contain the destination and the mask as hexadecimal little-endian numbers. parseRoutes omits
 // the default route.
 func parseRoutes(text string) []netip.Prefix {
 	var out []netip.Prefix
@@ -144,8 +144,8 @@ func littleEndian(hex string) (out [4]byte, ok bool) {
 	return [4]byte{byte(v), byte(v >> 8), byte(v >> 16), byte(v >> 24)}, true
 }
 
-// resolvConf returns this machine's resolver configuration for hosts. A resolver on loopback, which hosts can't reach, is replaced with the resolvers
-// that it forwards to.
+// resolvConf returns this machine's resolver configuration for hosts. Hosts can't reach a resolver on loopback, so resolvConf returns the resolvers
+// to which it forwards.
 func resolvConf() string {
 	b, _ := os.ReadFile("/etc/resolv.conf")
 	if strings.Contains(string(b), "nameserver 127.") {
@@ -180,8 +180,8 @@ type link struct {
 	Alias string `json:"ifalias"`
 }
 
-// bridgeOwner returns the directory of the sandbox that owns the bridge with this sandbox's name, or "" if the bridge belongs to another program.
-// there reports whether the bridge exists.
+// bridgeOwner returns the directory of the sandbox that owns the bridge with this sandbox's name. It returns "" if the bridge belongs to another
+// program. The second result reports whether the bridge exists.
 func (s *Sandbox) bridgeOwner(ctx context.Context) (dir string, there bool, err error) {
 	if !exists("/sys/class/net/" + s.bridge()) {
 		return "", false, nil
@@ -214,7 +214,6 @@ func (s *Sandbox) ownBridge(ctx context.Context) (there bool, err error) {
 		"the interface %s exists and belongs to the sandbox in %s", s.bridge(), owner)
 }
 
-// bridgeUp creates the bridge if it doesn't exist, and sets its address.
 func (s *Sandbox) bridgeUp(ctx context.Context) error {
 	there, err := s.ownBridge(ctx)
 	if err != nil {
@@ -222,7 +221,7 @@ func (s *Sandbox) bridgeUp(ctx context.Context) error {
 	}
 	if !there {
 		s.progress(fmt.Sprintf("making the network %s on bridge %s", s.state.Subnet, s.bridge()))
-		// A single program creates the bridge and sets its owner, so that an interruption of this process can't leave a bridge without an owner.
+		// A single command creates the bridge and sets its owner, so that an interruption of this process can't leave a bridge without an owner.
 		batch := fmt.Sprintf("link add name %s type bridge\nlink set dev %[1]s alias %s\n", s.bridge(), s.alias())
 		if _, err := runInput(ctx, nil, batch, "ip", "-batch", "-"); err != nil {
 			return fmt.Errorf("make the bridge: %w", err)
@@ -235,7 +234,6 @@ func (s *Sandbox) bridgeUp(ctx context.Context) error {
 	return nil
 }
 
-// networkUp sets up the bridge, the address translation and the forwarding.
 func (s *Sandbox) networkUp(ctx context.Context) error {
 	if err := s.bridgeUp(ctx); err != nil {
 		return err
@@ -263,7 +261,6 @@ table ip %[1]s {
 `, s.table(), s.state.Subnet, s.bridge())
 }
 
-// networkDown removes everything that networkUp has set up.
 func (s *Sandbox) networkDown(ctx context.Context) error {
 	owner, there, err := s.bridgeOwner(ctx)
 	if err != nil {

@@ -16,14 +16,13 @@ import (
 // DefaultDir is the default folder for a sandbox's state.
 const DefaultDir = "/var/lib/paictl/sandbox"
 
-// DefaultName is the default name of a sandbox, with which the names of its hosts begin.
+// DefaultName is the default name of a sandbox. The names of its hosts begin with this name.
 const DefaultName = "pai"
 
-// DefaultCache is the default folder for base images, which later sandboxes use again.
+// DefaultCache is the default folder for base images. Several sandboxes share the images.
 const DefaultCache = "/var/cache/paictl"
 
-// maxHosts is the maximum number of hosts. They fit into a /24, which also contains the network's, the gateway's and the broadcast address, with a
-// margin.
+// maxHosts is the maximum number of hosts. A /24 network also contains the network's, the gateway's and the broadcast address.
 const maxHosts = 200
 
 // Kind is the kind of a host.
@@ -51,8 +50,7 @@ type Options struct {
 	Bundle   string // directory of the bundle that quick-start.yaml names
 	// Controllers selects the controllers of ServeAPI's kube-controller-manager, in the format of the flag --controllers; the default is "*".
 	Controllers string
-	// ControllerQPS is how many requests per second ServeAPI's kube-controller-manager may send. 0 means Kubernetes' default, or more if there are
-	// many nodes.
+	// ControllerQPS limits the requests per second of ServeAPI's kube-controller-manager. 0 means Kubernetes' default, or more for many nodes.
 	ControllerQPS int
 
 	// Snapshot is the etcd snapshot whose content ServeAPI serves; nil means an empty cluster.
@@ -60,7 +58,7 @@ type Options struct {
 
 	InstallPackages bool // install missing Debian packages instead of returning an error
 
-	// Progress receives one line per step. If it is nil, the lines are dropped.
+	// Progress receives one line per step. It may be nil.
 	Progress func(string)
 }
 
@@ -118,10 +116,9 @@ func absolute(dir string) (string, error) {
 	return dir, nil
 }
 
-// optionError is an error about invalid options.
 type optionError struct{ error }
 
-// ExitCode returns 2, the exit code for wrong usage.
+// ExitCode returns 2.
 func (optionError) ExitCode() int { return 2 }
 
 func (e optionError) Unwrap() error { return e.error }
@@ -130,8 +127,8 @@ func invalid(remedy, format string, args ...any) error {
 	return optionError{hint.Errorf(remedy, format, args...)}
 }
 
-// CanMakeHosts returns nil if this process may create hosts on this machine: it must run as root on Linux, and the kernel must allow it to create
-// namespaces. Otherwise the error's remedy names alternatives.
+// CanMakeHosts returns nil if this process may create hosts on this machine. It must run as root on Linux, and the kernel must allow it to create
+// namespaces. Otherwise the remedy of the error contains alternatives.
 func CanMakeHosts(ctx context.Context) error {
 	if err := requireRoot(); err != nil {
 		return err

@@ -33,8 +33,8 @@ func (s *Sandbox) Start(ctx context.Context, names ...string) error {
 	return s.start(ctx, names)
 }
 
-// Replace gives an empty disk to hosts that are off. At the next start, such a host is in the state in which it was created, with the same name,
-// address and host key.
+// Replace gives an empty disk to hosts that are off. At the next start, such a host is in its original state, with the same name, address and host
+// key.
 func (s *Sandbox) Replace(names ...string) error {
 	unlock, err := s.lockFor(names)
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *Sandbox) Replace(names ...string) error {
 	return nil
 }
 
-// replaceDisk removes the file that records the provisioning first, so that the next start completes an interrupted replacement.
+// replaceDisk first removes the file that records the provisioning, so that the next start completes an interrupted replacement.
 func (s *Sandbox) replaceDisk(name string) error {
 	dir := s.hostDir(name)
 	key := filepath.Join(dir, "upper", hostKeyPath)
@@ -81,7 +81,7 @@ func (s *Sandbox) Unplug(ctx context.Context, names ...string) error {
 	return s.stopAll(ctx, names, true)
 }
 
-// Reboot makes a full host reboot itself, and waits until its sshd responds again.
+// Reboot reboots a full host, and waits until its sshd responds again.
 func (s *Sandbox) Reboot(ctx context.Context, name string) error {
 	h, err := s.Host(name)
 	if err != nil {
@@ -133,7 +133,7 @@ func (s *Sandbox) stopAll(ctx context.Context, names []string, unplug bool) erro
 	return g.Wait()
 }
 
-// start powers on those of the given hosts that are off, and waits for all of them.
+// start powers on the given hosts that are off, and waits for all given hosts.
 func (s *Sandbox) start(ctx context.Context, names []string) error {
 	running, err := findProcesses(s.dir)
 	if err != nil {
@@ -167,7 +167,7 @@ func (s *Sandbox) start(ctx context.Context, names []string) error {
 	return g.Wait()
 }
 
-// guestInit returns the process id of a full host's first process, or nothing if the host isn't running.
+// guestInit returns the process id of a full host's first process, or nil if the host isn't running.
 func (s *Sandbox) guestInit(name string) []int {
 	running, _ := findProcesses(s.dir)
 	var out []int
@@ -193,7 +193,7 @@ func (s *Sandbox) stopOne(ctx context.Context, name string, unplug bool) error {
 			s.progress(name + " doesn't shut down; cutting its power")
 		}
 	}
-	// Find the guest's first process, because the kernel ends all other processes of the host when that process ends.
+	// Find the guest's first process. When that process ends, the kernel ends all other processes of the host.
 	guest := s.guestInit(name)
 	running, err := findProcesses(s.dir)
 	if err != nil {
@@ -210,8 +210,7 @@ func (s *Sandbox) stopOne(ctx context.Context, name string, unplug bool) error {
 	if err := poll(ctx, func() (bool, error) { return s.isGone(name) }); err != nil {
 		return err
 	}
-	// A process that is exiting may already have lost its mark. The time limit is for the case that a process id is already in use by another
-	// program.
+	// An exiting process may already have lost its mark. The time limit is necessary because another program may already have the same process id.
 	ending := slices.Concat(guest, running[name])
 	if _, err := pollFor(ctx, 5*time.Second, func() (bool, error) { return !slices.ContainsFunc(ending, alive), nil }); err != nil {
 		return err
@@ -219,7 +218,7 @@ func (s *Sandbox) stopOne(ctx context.Context, name string, unplug bool) error {
 	return s.cleanUp(ctx, name)
 }
 
-// cleanUp removes the remains of a stopped host from this machine, except for the host's files.
+// cleanUp removes the remains of a stopped host from this machine, except the host's files.
 func (s *Sandbox) cleanUp(ctx context.Context, name string) error {
 	cg, err := machineCgroups()
 	if err != nil {

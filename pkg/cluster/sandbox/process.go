@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// markVar is the environment variable that marks the processes of a sandbox. The mark survives a crash of paictl and, unlike a process id in a file,
+// markVar is the environment variable that marks the processes of a sandbox. The mark survives a crash of paictl. Unlike a process id in a file, it
 // can't refer to another program.
 const markVar = "PAICTL_SANDBOX"
 
@@ -23,8 +23,8 @@ const pollInterval = 20 * time.Millisecond
 
 func mark(dir, name string) string { return markVar + "=" + dir + ":" + name }
 
-// findProcesses returns the ids of the sandbox's processes, by the name of the host or program. Processes inside of a host have no mark, because they
-// end with the host.
+// findProcesses returns the ids of the sandbox's processes, by the name of the host or program. It excludes processes inside of a host, because
+// they end with the host.
 func findProcesses(dir string) (map[string][]int, error) {
 	found := map[string][]int{}
 	err := eachProcess(func(pid int) {
@@ -35,7 +35,7 @@ func findProcesses(dir string) (map[string][]int, error) {
 	return found, err
 }
 
-// findUsers returns the directories of sandboxes whose hosts are running on an image in the cache.
+// findUsers returns the directories of sandboxes whose hosts run on an image in the cache.
 func findUsers(cache string) ([]string, error) {
 	var dirs []string
 	err := eachProcess(func(pid int) {
@@ -64,8 +64,8 @@ func eachProcess(f func(pid int)) error {
 // markOf returns the host or program name in the mark of a living process. It returns false if the process doesn't belong to the sandbox in dir.
 func markOf(pid int, dir string) (name string, ok bool) { return variable(pid, mark(dir, "")) }
 
-// variable returns the rest of the first environment variable of a process that begins with prefix. It returns false if no variable has the prefix,
-// or if the process has ended or belongs to another user.
+// variable returns the rest of the first environment variable of a process that begins with prefix. It returns false if no variable has the prefix.
+// It also returns false if the process has ended or belongs to another user.
 func variable(pid int, prefix string) (value string, ok bool) {
 	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	if err != nil {
@@ -79,8 +79,8 @@ func variable(pid int, prefix string) (value string, ok bool) {
 	return "", false
 }
 
-// signalMarked sends a signal to a process if the process belongs to the sandbox. It opens a handle of the process before it reads the mark, so that
-// the signal can't reach another process with the same id.
+// signalMarked sends a signal to a process that belongs to the sandbox. It opens a handle of the process before it reads the mark, so that the
+// signal can't reach another process with the same id.
 func signalMarked(pid int, dir, name string, sig syscall.Signal) error {
 	p, err := os.FindProcess(pid)
 	if err != nil {
@@ -96,7 +96,6 @@ func signalMarked(pid int, dir, name string, sig syscall.Signal) error {
 	return nil
 }
 
-// children returns the ids of a process's child processes.
 func children(pid int) []int {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	var out []int
@@ -111,8 +110,8 @@ func children(pid int) []int {
 	return out
 }
 
-// statOf returns the fields of /proc/PID/stat that follow the process name: state, parent, and so on. The name is in parentheses and may itself
-// contain any character.
+// statOf returns the fields of /proc/PID/stat after the process name: state, parent, and so on. The name is in parentheses and may contain any
+// character.
 func statOf(path string) []string {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -121,13 +120,13 @@ func statOf(path string) []string {
 	return strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
 }
 
-// alive reports whether a process exists and isn't a zombie, which holds no resources.
+// alive reports whether a process exists and isn't a zombie, because a zombie holds no resources.
 func alive(pid int) bool {
 	f := statOf(fmt.Sprintf("/proc/%d/stat", pid))
 	return len(f) > 0 && f[0] != "Z" && f[0] != "X"
 }
 
-// poll calls done until done returns true or an error, or the context ends.
+// poll calls done until done returns true or an error, or until ctx ends.
 func poll(ctx context.Context, done func() (bool, error)) error {
 	t := time.NewTicker(pollInterval)
 	defer t.Stop()
@@ -144,7 +143,7 @@ func poll(ctx context.Context, done func() (bool, error)) error {
 	}
 }
 
-// pollFor is like poll, but with a time limit. It returns false if done hasn't returned true within the limit.
+// pollFor is like poll, but with a time limit. It returns false after the limit.
 func pollFor(ctx context.Context, limit time.Duration, done func() (bool, error)) (bool, error) {
 	inner, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -19,7 +19,6 @@ import (
 //go:embed scripts/*.sh
 var scripts embed.FS
 
-// script returns an embedded shell script.
 func script(name string) ([]byte, error) { return scripts.ReadFile("scripts/" + name) }
 
 // user is the name of the account that exists on every host in addition to root. It is in the group sudo.
@@ -47,8 +46,8 @@ func (s *Sandbox) addHosts(n int) error {
 	return s.writeKnownHosts()
 }
 
-// provision writes the files that aren't in the base image into the roots of hosts that haven't been provisioned yet. This happens only before the
-// first boot. Afterwards only the host itself changes its root.
+// provision writes the files that aren't in the base image into the roots of new hosts. paictl writes these files only before the first boot.
+// Afterwards only the host itself changes its root.
 func (s *Sandbox) provision(ctx context.Context, hosts []Host) error {
 	var missing []Host
 	for _, h := range hosts {
@@ -105,8 +104,8 @@ func (s *Sandbox) provisionHost(ctx context.Context, h Host, hash string, operat
 	return r.err
 }
 
-// copyVar gives a host its own copy of /var outside of the overlay, because containerd keeps overlays in /var, and an overlay can't contain the upper
-// layer of another overlay.
+// copyVar gives a host a separate /var outside of the overlay. containerd keeps overlays in /var, and an overlay can't contain the upper layer of
+// another overlay.
 func copyVar(ctx context.Context, base, dir string) error {
 	if err := removeTree(filepath.Join(dir, "var")); err != nil {
 		return err
@@ -115,7 +114,7 @@ func copyVar(ctx context.Context, base, dir string) error {
 	return err
 }
 
-// root is the upper layer of a host's file system. It remembers the first error; afterwards its methods do nothing.
+// root is the upper layer of a host's file system. It stores the first error. After an error, its methods do nothing.
 type root struct {
 	base, dir string
 	err       error
@@ -129,7 +128,6 @@ func (r *root) put(path, content string, mode os.FileMode) {
 	}
 }
 
-// link creates a symbolic link, and replaces an existing file.
 func (r *root) link(path, target string) {
 	r.parents(path)
 	if r.err != nil {
@@ -148,7 +146,6 @@ func (r *root) mkdir(path string, mode os.FileMode) {
 	}
 }
 
-// parents creates the parent folders of a path, with the owner and mode that they have in the base image.
 func (r *root) parents(path string) {
 	at := ""
 	for part := range strings.SplitSeq(filepath.Dir(path), "/") {
@@ -170,8 +167,8 @@ func (r *root) parents(path string) {
 	}
 }
 
-// account adds the user pai with the hashed password and the operator's key. sudo asks the user for the password, according to Debian's rule for the
-// group sudo.
+// account adds the user pai with the hashed password and the operator's key. According to Debian's rule for the group sudo, sudo asks for the
+// password.
 func (r *root) account(hash, operator string) {
 	const id = 1000
 	r.edit("etc/passwd", 0o644, func(text string) string {
@@ -226,8 +223,8 @@ func joinSudo(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// addressOf returns the address of the i-th host, counted from 1. The first host's address is ten above the gateway's address, so that the two are
-// easy to distinguish.
+// addressOf returns the address of the i-th host, counted from 1. The first host's address is ten above the gateway's address, so that people can
+// distinguish them easily.
 func (st state) addressOf(i int) netip.Addr {
 	b := st.gateway().As4()
 	b[3] += byte(9 + i)

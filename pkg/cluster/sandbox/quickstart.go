@@ -11,7 +11,6 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// quickStart holds the fields of a quick-start file that a sandbox writes.
 type quickStart struct {
 	Machines     []string   `yaml:"machines"`
 	Username     string     `yaml:"ssh-username"`
@@ -26,7 +25,7 @@ type quickStart struct {
 	Extra        extraByKey `yaml:"extra"`
 }
 
-// extraByKey holds settings for parts of Kubernetes, which override the settings that paictl chooses.
+// extraByKey holds settings for parts of Kubernetes. These settings override the settings that paictl chooses.
 type extraByKey map[string]map[string]any
 
 // writeQuickStart writes a quick-start file that "paictl config generate" accepts without changes.
@@ -60,7 +59,6 @@ func (s *Sandbox) writeQuickStart() error {
 	return writeFile(s.QuickStart(), b.Bytes(), 0o600)
 }
 
-// chooseClusterNetworks chooses networks for pods and services that this machine doesn't use.
 func (s *Sandbox) chooseClusterNetworks() error {
 	if s.state.Pods.IsValid() {
 		return nil
@@ -79,13 +77,13 @@ func (s *Sandbox) chooseClusterNetworks() error {
 	return s.save()
 }
 
-// nestedSettings returns settings for kubelet, kube-proxy and containerd on a host that shares this machine's kernel, because /proc/sys, swap, disks
-// and the conntrack table belong to the machine and not to the host.
+// nestedSettings returns settings for kubelet, kube-proxy and containerd on a host that shares this machine's kernel. /proc/sys, swap, disks and the
+// conntrack table belong to the machine and not to the host.
 func nestedSettings(cg cgroups) extraByKey {
 	kubelet := map[string]any{
 		"failSwapOn": false,
-		// The disk belongs to the machine, and it isn't a host that fills it. If the disk is full, the kubelet must not evict pods, or remove images
-		// that couldn't be loaded again.
+		// Other programs may fill the disk, because it belongs to the machine. The kubelet must not react by evicting pods, or by removing images that
+		// couldn't be loaded again.
 		"imageGCHighThresholdPercent": 100,
 		"evictionHard": map[string]any{
 			"memory.available": "100Mi", "nodefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.available": "0%", "imagefs.inodesFree": "0%",
@@ -106,8 +104,8 @@ func nestedSettings(cg cgroups) extraByKey {
 	}
 }
 
-// mayRaisePriority reports whether processes may lower their OOM score on this machine, which requires CAP_SYS_RESOURCE (bit 24 of the bounding set).
-// Some virtual machines don't have this capability.
+// mayRaisePriority reports whether processes may lower their OOM score on this machine. This requires CAP_SYS_RESOURCE (bit 24 of the bounding
+// set), which some virtual machines don't have.
 func mayRaisePriority() bool {
 	b, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -24,7 +24,6 @@ const (
 	ubuntuKeyring      = "/usr/share/keyrings/ubuntu-archive-keyring.gpg"
 )
 
-// aptSource describes the release of the hosts and its mirror.
 type aptSource struct {
 	release    string   // such as bookworm or noble
 	mirror     string   // URL
@@ -36,7 +35,7 @@ type aptSource struct {
 	ubuntu     bool     // the foreign release is an Ubuntu release; false means Debian
 }
 
-// source returns the release and the mirror for hosts. They are this machine's release and mirror unless the options name others.
+// source returns the release and the mirror for hosts. By default, these are this machine's release and mirror.
 func source(ctx context.Context, o Options) (aptSource, error) {
 	src := aptSource{release: o.Release, mirror: o.Mirror, foreign: true}
 	if o.Mirror == "" {
@@ -66,8 +65,8 @@ func source(ctx context.Context, o Options) (aptSource, error) {
 	return src, nil
 }
 
-// releaseIndex returns the fields of a release's index. It doesn't verify the index's signature, because the fields only determine the arguments of
-// debootstrap, which does.
+// releaseIndex returns the fields of a release's index. It doesn't verify the signature, because the fields only determine the arguments of
+// debootstrap, and debootstrap verifies the signature.
 func releaseIndex(ctx context.Context, src aptSource) (map[string]string, error) {
 	address := strings.TrimSuffix(src.mirror, "/") + "/dists/" + src.release + "/InRelease"
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
@@ -139,7 +138,8 @@ func aptProxy(ctx context.Context) string {
 	return shellValue(out, "PROXY")
 }
 
-// pickMirror returns the first mirror with the component main of a release, and those of the components main and universe that this mirror has.
+// pickMirror returns the first mirror that has the component main of a release. It also returns the components of this mirror: main, and universe if
+// available.
 func pickMirror(targets, release string) (mirror string, components []string) {
 	for line := range strings.Lines(targets) {
 		f := strings.Fields(line)
@@ -158,7 +158,7 @@ func pickMirror(targets, release string) (mirror string, components []string) {
 	return mirror, components
 }
 
-// shellValue returns the value in a line KEY=value or KEY="value" of a text, or "" if there is no such line.
+// shellValue returns the value of key in a line KEY=value or KEY="value", or "" if no line sets key.
 func shellValue(text, key string) string {
 	for line := range strings.Lines(text) {
 		if v, ok := strings.CutPrefix(strings.TrimSpace(line), key+"="); ok {

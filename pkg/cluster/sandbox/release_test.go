@@ -13,7 +13,6 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// mirror starts a server for the index of a release, in the format of a real mirror.
 func mirror(t *testing.T, release, index string) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

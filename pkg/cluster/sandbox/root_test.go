@@ -25,8 +25,8 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// upVar is the environment variable that makes the test binary run Up with the options in it (JSON) instead of tests, so that a test can kill the
-// process while Up is running.
+// upVar is an environment variable with options in JSON. If it is set, the test binary runs Up with these options instead of tests. A test can then
+// kill the process while Up is running.
 const upVar = "SANDBOX_TEST_UP"
 
 func TestMain(m *testing.M) {
@@ -64,7 +64,7 @@ func requireHosts(t *testing.T) {
 	}
 }
 
-// trace holds everything on the machine that a sandbox could leave behind.
+// trace contains every trace on the machine that a sandbox could leave.
 type trace map[string][]string
 
 func machineTrace(t *testing.T, dir string) trace {
@@ -110,8 +110,8 @@ func machineTrace(t *testing.T, dir string) trace {
 	return tr.without(others(t, dir))
 }
 
-// assertAsBefore fails if a sandbox in dir has left traces, or has removed parts of other programs. It compares the machine's settings only if no
-// other sandbox had changed them at either time. Other sandboxes may start or end during the test.
+// assertAsBefore fails if a sandbox in dir has left traces, or has removed parts of other programs. Other sandboxes may start or end during the
+// test. The machine's settings are therefore compared only if no other sandbox had changed them.
 func assertAsBefore(t *testing.T, before trace, dir string) {
 	t.Helper()
 	others := regexp.MustCompile(`paictl|sandbox|\b[pv]b-`)
@@ -130,7 +130,6 @@ func assertAsBefore(t *testing.T, before trace, dir string) {
 	}, 20*time.Second, 200*time.Millisecond)
 }
 
-// others returns a pattern for the names of the machine's other sandboxes, which may start or end during the test.
 func others(t *testing.T, dir string) *regexp.Regexp {
 	t.Helper()
 	st, err := readState(dir)
@@ -160,7 +159,7 @@ func (tr trace) without(re *regexp.Regexp) trace {
 	return tr
 }
 
-// testName returns a sandbox name that only this process uses, because other processes may run the same tests.
+// testName returns a sandbox name that is unique to this process, because other processes may run the same tests.
 func testName() string { return fmt.Sprintf("t%d", os.Getpid()%1_000_000) }
 
 func testOptions(t *testing.T, kind Kind, hosts int) Options {
@@ -168,7 +167,6 @@ func testOptions(t *testing.T, kind Kind, hosts int) Options {
 	return Options{Dir: filepath.Join(t.TempDir(), "sandbox"), Name: testName(), Kind: kind, Hosts: hosts, Progress: func(s string) { t.Log(s) }}
 }
 
-// down removes the sandbox in a directory, if one exists, and checks that the directory is removed.
 func down(t *testing.T, dir string) {
 	t.Helper()
 	s, err := Load(dir, func(s string) { t.Log(s) })

@@ -1,5 +1,5 @@
-// Package sandbox makes hosts with their own address, sshd and systemd on one Linux machine, or the API of a cluster with simulated nodes, and
-// removes them without a trace.
+// Package sandbox makes hosts with an address, sshd and systemd on one Linux machine, or the API of a cluster with simulated nodes. It also removes
+// them completely.
 // In: a directory, a number of hosts. Out: the hosts, their keys and a quick-start file for them.
 package sandbox
 
@@ -24,7 +24,7 @@ type Host struct {
 	Kind    Kind       `json:"kind"`
 	// HostKey is the host's public key as a line in the format of authorized_keys.
 	HostKey string `json:"hostKey,omitempty"`
-	// Running is true if the host was powered on when this value was read.
+	// Running reports whether the host was powered on when this value was read.
 	Running bool `json:"running"`
 }
 
@@ -36,19 +36,18 @@ type Sandbox struct {
 	bound    bool // the sandbox's programs end with the thread that started them
 	// controllers selects the controllers of kube-controller-manager; "" means all.
 	controllers string
-	// controllerQPS is how many requests per second kube-controller-manager may send; 0 means as many as the nodes need.
+	// controllerQPS limits the requests per second of kube-controller-manager; 0 means as many as the nodes need.
 	controllerQPS int
 	// encryption is the path of the API server's EncryptionConfiguration, or "" if there is no encryption.
 	encryption string
-	// lease is the duration of a simulated node's lease in seconds, see leaseFor. It also determines how many requests the controllers may send, so
-	// both grow with the number of nodes.
+	// lease is the duration of a simulated node's lease in seconds (see leaseFor). The limit for the controllers' requests grows with this duration.
 	lease int
 }
 
 // ErrNone is the error if a directory contains no sandbox.
 var ErrNone = errors.New("no sandbox")
 
-// Load opens the sandbox in dir. If dir contains no sandbox, the error is ErrNone.
+// Load opens the sandbox in dir. It returns ErrNone if dir contains no sandbox.
 func Load(dir string, progress func(string)) (*Sandbox, error) {
 	dir, err := absolute(dir)
 	if err != nil {
@@ -72,7 +71,7 @@ func (s *Sandbox) Dir() string { return s.dir }
 // Name returns the sandbox's name.
 func (s *Sandbox) Name() string { return s.state.Name }
 
-// APIOnly reports whether the sandbox has no hosts, but only a control plane with simulated nodes.
+// APIOnly reports whether the sandbox consists of a control plane with simulated nodes, without hosts.
 func (s *Sandbox) APIOnly() bool { return s.state.API != nil }
 
 // KeyFile returns the path of the operator's private key, which every host accepts for root and pai.
@@ -81,7 +80,7 @@ func (s *Sandbox) KeyFile() string { return filepath.Join(s.dir, "id_ed25519") }
 // KnownHosts returns the path of the file with the hosts' public keys.
 func (s *Sandbox) KnownHosts() string { return filepath.Join(s.dir, "known_hosts") }
 
-// PasswordFile returns the path of the file with the password of the user pai, which sudo asks for.
+// PasswordFile returns the path of the file with the password of the user pai. sudo asks for this password.
 func (s *Sandbox) PasswordFile() string { return filepath.Join(s.dir, "pai-password") }
 
 // QuickStart returns the path of the quick-start file for the hosts.
@@ -90,7 +89,7 @@ func (s *Sandbox) QuickStart() string { return filepath.Join(s.dir, "quick-start
 // Kubeconfig returns the path of an API-only sandbox's kubeconfig.
 func (s *Sandbox) Kubeconfig() string { return filepath.Join(s.dir, "kubeconfig") }
 
-// SSHArgs returns the arguments with which OpenSSH's client connects to a host. The caller may append a command.
+// SSHArgs returns the arguments for OpenSSH's client to connect to a host. The caller may append a command.
 func (s *Sandbox) SSHArgs(h Host, user string) []string {
 	return []string{"-F", "none", "-i", s.KeyFile(), "-o", "IdentitiesOnly=yes", "-o", "UserKnownHostsFile=" + s.KnownHosts(),
 		"-o", "GlobalKnownHostsFile=none", "-o", "StrictHostKeyChecking=yes", "-o", "LogLevel=ERROR",
@@ -229,7 +228,7 @@ func (s *Sandbox) chooseBase(ctx context.Context, opts Options) error {
 	return s.save()
 }
 
-// openOrCreate opens the sandbox in the directory, or writes the state of a new sandbox. The state is written before any part is created, so that
+// openOrCreate opens the sandbox in the directory, or writes the state of a new sandbox. It writes the state before it creates any part, so that
 // Down finds the sandbox after any interruption.
 func openOrCreate(ctx context.Context, opts Options) (*Sandbox, error) {
 	s := &Sandbox{dir: opts.Dir, progress: opts.Progress}
@@ -269,7 +268,8 @@ func openOrCreate(ctx context.Context, opts Options) (*Sandbox, error) {
 	return s, s.bridgeUp(ctx) // the bridge shows other processes that the subnet is in use
 }
 
-// refuseRemains returns an error if dir belonged to a sandbox whose files were deleted, because its hosts still run on disks that no longer exist.
+// refuseRemains returns an error if dir belonged to a sandbox whose files were deleted. The hosts of such a sandbox still run on disks that no
+// longer exist.
 func refuseRemains(ctx context.Context, dir string) error {
 	_, err := Salvage(ctx, dir, nil)
 	if errors.Is(err, ErrNone) {

@@ -172,7 +172,7 @@ func TestScriptsAreValidShell(t *testing.T) {
 	}
 }
 
-// renameio first writes a temporary file, which stays if the process is killed.
+// renameio first writes a temporary file. The file stays if the process is killed.
 func TestAlsoBegunFilesGoAndThoseOfOthersStay(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"id_ed25519", "sandbox.json", "lock"} {
@@ -196,7 +196,7 @@ func TestAlsoBegunFilesGoAndThoseOfOthersStay(t *testing.T) {
 }
 
 func TestRemoveTreeRefusesWhatIsMountedBelow(t *testing.T) {
-	// Every Linux machine has this mount, and removeTree must not remove files below it.
+	// Every Linux machine has this mount. removeTree must not remove files below the mount.
 	err := removeTree("/proc")
 	require.ErrorContains(t, err, "something is mounted at /proc")
 }

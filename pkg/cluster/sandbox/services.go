@@ -8,13 +8,11 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/bundle"
 )
 
-// settings holds the settings of one service, as in services-configuration.yaml.
 type settings = map[string]any
 
 const whyOff = "The bundle has no image of it, and none can be built from modules of source. For it take a\nbundle of \"paictl bundle fetch\", or name an image that a registry has; then enable it."
 
-// servicesOf returns a section with settings for each service whose image is in the bundle (see bundle.ServiceSections). The settings are adapted to
-// a sandbox.
+// servicesOf returns a section with settings for each service whose image is in the bundle (see bundle.ServiceSections). The settings suit a sandbox.
 func servicesOf(images []bundle.Artifact) (*yaml.Node, error) {
 	sections := bundle.ServiceSections(images)
 	if sections == nil {
@@ -41,8 +39,8 @@ func servicesOf(images []bundle.Artifact) (*yaml.Node, error) {
 	return node, nil
 }
 
-// fitting returns settings for hosts that share the two processors of a machine. The hosts also share the machine's clock and can't set it, so the
-// alert about the clock is disabled, because it would never end.
+// fitting returns settings for hosts that share the two processors of a machine. It disables the alert about the clock, because hosts share the
+// machine's clock and can't set it.
 func fitting() map[string]settings {
 	requests := func(cpu, memory string) settings {
 		return settings{"requests": settings{"cpu": cpu, "memory": memory}}

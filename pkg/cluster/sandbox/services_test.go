@@ -78,7 +78,7 @@ func TestOnlyImagesThatTheBundleHasAreNamed(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(fetched, "enabled: false"))
 }
 
-// The charts define which settings are allowed, and must accept these settings.
+// The charts define which settings are allowed. The charts must accept these settings.
 func TestTheChartsTakeTheServicesSettings(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "quick-start.yaml")

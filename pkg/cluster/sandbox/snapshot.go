@@ -14,8 +14,8 @@ import (
 
 // Snapshot is a snapshot of a cluster's etcd database.
 type Snapshot struct {
-	// File is the path of a file that "etcdctl snapshot save" has written. Encryption is the path of the API server's EncryptionConfiguration, or ""
-	// if the data isn't encrypted.
+	// File is the path of a file that "etcdctl snapshot save" has written. Encryption is the path of the API server's EncryptionConfiguration, or "" if
+	// the data isn't encrypted.
 	File, Encryption string
 }
 

@@ -4,7 +4,7 @@ package sandbox
 
 import "syscall"
 
-// Hosts need Linux. On other systems, Up returns an error before it uses these constants.
+// Hosts require Linux. On other systems, Up returns an error before it uses these constants.
 const cloneFull, cloneLight = 0, 0
 
 func detached(uintptr) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }

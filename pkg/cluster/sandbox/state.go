@@ -21,15 +21,13 @@ const (
 	stateVersion = 1
 )
 
-// state is the stored state of a sandbox. It doesn't record whether a part exists or is running. This is determined each time, so that the file can't
-// be wrong after a crash.
+// state is the stored state of a sandbox. It doesn't record whether a part exists or is running, because a crash could make such a record wrong.
 type state struct {
 	Version int          `json:"version"`
 	Name    string       `json:"name"`
 	Kind    Kind         `json:"kind,omitempty"`
 	Subnet  netip.Prefix `json:"subnet,omitzero"`
-	// Pods and Services are the networks that the quick-start file proposes. They never change after they have been chosen, because a cluster may use
-	// them.
+	// Pods and Services are the networks in the quick-start file. These networks never change after the first choice, because a cluster may use them.
 	Pods     netip.Prefix `json:"pods,omitzero"`
 	Services netip.Prefix `json:"services,omitzero"`
 	Bundle   string       `json:"bundle,omitempty"`
@@ -40,17 +38,14 @@ type state struct {
 	API     *apiState       `json:"api,omitempty"`
 }
 
-// foreignRelease is a release of Debian or Ubuntu and its mirror.
 type foreignRelease struct {
 	Release    string   `json:"release"`
 	Mirror     string   `json:"mirror"`
 	Components []string `json:"components"`
 }
 
-// gateway returns the address of this machine on the sandbox's bridge.
 func (st state) gateway() netip.Addr { return st.Subnet.Addr().Next() }
 
-// mirror describes the mirror of the hosts' release.
 func (st state) mirror() string {
 	if st.Foreign == nil {
 		return "of this machine"
@@ -110,7 +105,7 @@ func (s *Sandbox) save() error {
 	return nil
 }
 
-// writeFile replaces a file atomically, so that an interruption leaves either the old or the new file.
+// writeFile atomically replaces a file. After an interruption, the old or the new file exists.
 func writeFile(path string, b []byte, mode os.FileMode) error {
 	return renameio.WriteFile(path, b, mode, renameio.IgnoreUmask())
 }
@@ -122,10 +117,10 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("another paictl is changing the sandbox in %s", e.Dir)
 }
 
-// ExitCode returns the exit code for a lock that another run holds.
+// ExitCode returns 5.
 func (e *LockedError) ExitCode() int { return 5 }
 
-// lock locks the directory against other runs. If the process ends, the lock ends as well.
+// lock locks the directory against other runs. The lock is released when the process ends.
 func lock(dir string) (unlock func(), err error) {
 	l := flock.New(filepath.Join(dir, lockFile), flock.SetPermissions(0o600))
 	ok, err := l.TryLock()

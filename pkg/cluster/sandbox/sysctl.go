@@ -13,12 +13,12 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// ledgerPath is the file that records which kernel settings the machine's sandboxes have raised. The sandboxes share the settings, so the last
-// sandbox that is removed restores them. After a boot, /run is empty and the settings have their defaults.
+// ledgerPath is the file that records which kernel settings the machine's sandboxes have raised. The sandboxes share the settings. The removal of
+// the last sandbox restores them. After a boot, /run is empty and the settings have their defaults.
 const ledgerPath = "/run/paictl/sandbox-sysctls.json"
 
-// inotifyInstances is enough for a hundred hosts with kubelet and containerd. The usual limit of 128, which all hosts of all sandboxes share, is only
-// enough for eight hosts that run only systemd.
+// inotifyInstances is enough for a hundred hosts with kubelet and containerd. The usual limit of 128, which all hosts share, is enough for only
+// eight hosts with systemd.
 const inotifyInstances = 8192
 
 // ledger records the original values of settings, and the directories of the sandboxes that need the changed values.
@@ -27,7 +27,7 @@ type ledger struct {
 	Users    map[string][]string `json:"users"`    // path below /proc/sys → directories
 }
 
-// raiseSysctls raises each setting to at least the wanted value. If the machine doesn't allow a change, raiseSysctls only warns, because the setting
+// raiseSysctls raises each setting to at least the given value. If the machine doesn't allow a change, raiseSysctls only warns, because the setting
 // merely limits the number of hosts.
 func raiseSysctls(dir string, want map[string]int, progress func(string)) error {
 	return withLedger(func(l *ledger) error {
@@ -77,7 +77,7 @@ func (l *ledger) use(key, now, dir string) {
 	l.Users[key] = append(l.Users[key], dir)
 }
 
-// release removes a directory from all settings, and returns the settings that no sandbox needs any longer, with their original values.
+// release removes a directory from all settings. It returns the settings that no sandbox needs any longer, with their original values.
 func (l *ledger) release(dir string) map[string]string {
 	free := map[string]string{}
 	for key, users := range l.Users {

@@ -13,7 +13,7 @@ func Quote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// Word returns s, quoted only if it isn't a plain word. It is for commands that people read.
+// Word returns s, quoted only if necessary. Use it for commands that people read.
 func Word(s string) string { return hint.Quote(s) }
 
 // QuoteAll returns the elements of ss, each quoted as a single word and separated by spaces.

@@ -1,6 +1,6 @@
 // Package existing reads the properties of a Kubernetes cluster that paictl did not install.
 // In: a connection whose user needs permission only to read nodes. Out: the values that pkg/config needs to generate a configuration. A value is
-// empty if the API doesn't report it, or if the user may not read it.
+// empty if the API doesn't report it, or if the user has no permission to read it.
 package existing
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// pageSize limits the number of nodes in one response of the API. 500 nodes are some 10 MiB.
+// pageSize limits the number of nodes in one response of the API. 500 nodes have about 10 MiB.
 const pageSize = 500
 
 // Read reads the properties of the cluster. It returns an error only if the nodes cannot be listed.
@@ -59,8 +59,8 @@ func nodes(ctx context.Context, client kubernetes.Interface) ([]corev1.Node, err
 	}
 }
 
-// release returns the Kubernetes release of the API server. If this release isn't known, it returns the release of a kubelet, which is never
-// newer.
+// release returns the Kubernetes release of the API server. If this release is unknown, it returns the release of a kubelet, because a kubelet is
+// never newer than the API server.
 func release(client kubernetes.Interface, nodes []corev1.Node) string {
 	if v, err := client.Discovery().ServerVersion(); err == nil && v.GitVersion != "" {
 		return v.GitVersion
@@ -73,7 +73,6 @@ func release(client kubernetes.Interface, nodes []corev1.Node) string {
 	return ""
 }
 
-// kubeadmConfiguration contains the needed fields of kubeadm's ClusterConfiguration.
 type kubeadmConfiguration struct {
 	ClusterName string `yaml:"clusterName"`
 	Networking  struct {
@@ -83,7 +82,7 @@ type kubeadmConfiguration struct {
 	} `yaml:"networking"`
 }
 
-// readKubeadm reads the values in the ConfigMap that kubeadm creates in its clusters. It changes nothing if the ConfigMap can't be read.
+// readKubeadm reads the values in kubeadm's ConfigMap. It leaves e unchanged if the ConfigMap can't be read.
 func readKubeadm(ctx context.Context, client kubernetes.Interface, e *config.Existing) {
 	m, err := client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "kubeadm-config", metav1.GetOptions{})
 	if err != nil {
@@ -99,7 +98,7 @@ func readKubeadm(ctx context.Context, client kubernetes.Interface, e *config.Exi
 	}
 }
 
-// serviceRange returns the range of service addresses, which Kubernetes 1.33 and later report. It returns "" if the range isn't known.
+// serviceRange returns the range of service addresses, or "" if the range is unknown. Kubernetes 1.33 and later report the range.
 func serviceRange(ctx context.Context, client kubernetes.Interface) string {
 	r, err := client.NetworkingV1().ServiceCIDRs().Get(ctx, "kubernetes", metav1.GetOptions{})
 	if err != nil {
@@ -113,7 +112,7 @@ func serviceRange(ctx context.Context, client kubernetes.Interface) string {
 
 var corednsDomain = regexp.MustCompile(`(?m)^\s*kubernetes\s+([a-z0-9]([a-z0-9.-]*[a-z0-9])?)[\s{]`)
 
-// dnsDomain returns the cluster domain in the configuration of CoreDNS, or "" if the domain isn't known.
+// dnsDomain returns the cluster domain in the configuration of CoreDNS, or "" if the domain is unknown.
 func dnsDomain(ctx context.Context, client kubernetes.Interface) string {
 	m, err := client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "coredns", metav1.GetOptions{})
 	if err != nil {

@@ -68,7 +68,7 @@ func TestWhatTheAPITellsIsTakenOver(t *testing.T) {
 	}
 }
 
-// serve starts an API server that responds only to the paths in answers, and forbids all others.
+// serve starts an API server that responds only to the paths in answers. It rejects all other requests as forbidden.
 func serve(t *testing.T, answers map[string]string) *kube.Cluster {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// Public is the configuration in a cluster without its secrets. It is for programs that may not read secrets.
+// Public is the configuration in a cluster without its secrets. Programs without permission to read secrets use it.
 type Public struct {
 	Revision Revision
 	// Cluster is the configuration with a reference in place of each secret.
@@ -27,8 +27,7 @@ type Public struct {
 	objects *objects
 }
 
-// Public returns the current configuration without its secrets. It doesn't read any secret. If the cluster has no configuration, it returns
-// ErrNone.
+// Public returns the current configuration without its secrets. It doesn't read any secret. It returns ErrNone if the cluster has no configuration.
 func (s *Store) Public(ctx context.Context) (*Public, error) {
 	cm, err := s.client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, ConfigMapName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -65,8 +64,8 @@ func publicOf(cm *corev1.ConfigMap) (*Public, error) {
 	return p, nil
 }
 
-// Amend returns a draft with a new text for one file. The new text must contain the same secrets. Amend returns only new findings as errors,
-// because the configuration was already checked when it was pushed.
+// Amend returns a draft with a new text for one file. The new text must contain the same secrets. Amend ignores old findings, because an earlier
+// push has already accepted them.
 func (s *Store) Amend(p *Public, name string, text []byte) (*Draft, error) {
 	if n := bytes.Count(p.Files[name], []byte(referenceText)); bytes.Count(text, []byte(Reference)) != n || bytes.Count(text, []byte(referenceText)) != n {
 		return nil, hint.Errorf("change it in a folder: paictl config pull -o DIR, then: paictl config push -p DIR", "the change of %s concerns its secrets", name)
@@ -86,7 +85,7 @@ func (s *Store) Amend(p *Public, name string, text []byte) (*Draft, error) {
 	return d, nil
 }
 
-// added returns the findings in after that are not in before. It ignores positions, because lines may have moved.
+// added returns the findings that are only in the second list. It ignores positions, because lines may have moved.
 func added(before, after config.Findings) config.Findings {
 	type finding struct {
 		file, field, rule, message string

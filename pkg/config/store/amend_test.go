@@ -17,7 +17,6 @@ import (
 	"github.com/openpai/paictl/pkg/config/store"
 )
 
-// withoutSecrets returns a client for the same objects that isn't allowed to read Secrets.
 func withoutSecrets(client *fake.Clientset) *fake.Clientset {
 	out := fake.NewClientset()
 	out.PrependReactor("*", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {

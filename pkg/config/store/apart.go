@@ -10,9 +10,9 @@ import (
 	"github.com/openpai/paictl/pkg/config"
 )
 
-// Differing compares the files of a folder with a ConfigMap that another program has read as JSON. It returns the revision of the ConfigMap, and
-// the names of the files that differ. It doesn't compare secrets, because the ConfigMap doesn't contain them. Therefore users who may read the
-// ConfigMap don't need permission to read secrets.
+// Differing compares the files of a folder with a ConfigMap in JSON. It returns the revision of the ConfigMap and the names of the files that
+// differ. It doesn't compare secrets, because the ConfigMap doesn't contain them. Users with permission to read the ConfigMap therefore don't need
+// permission to read secrets.
 func (s *Store) Differing(configMap []byte, dir string, files map[string][]byte) (Revision, []string, error) {
 	var cm corev1.ConfigMap
 	if err := json.Unmarshal(configMap, &cm); err != nil {

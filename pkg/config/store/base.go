@@ -11,14 +11,14 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// BaseFile is the name of the file that stores the base of a folder.
+// BaseFile is the name of the file with the base of a folder.
 const BaseFile = ".paictl-revision"
 
-// Base is the revision that a folder is based on. At the time of the last pull or push, the folder was equal to this revision.
+// Base is the revision that was equal to a folder at its last pull or push.
 type Base struct {
 	ClusterID string `yaml:"cluster-id"`
 	Revision  int    `yaml:"revision"`
-	// UID is the UID of the configuration in the cluster, because two clusters may have the same cluster ID.
+	// UID is the UID of the configuration in the cluster. It is necessary because two clusters may have the same cluster ID.
 	UID string `yaml:"configuration"`
 }
 

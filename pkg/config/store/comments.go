@@ -10,14 +10,14 @@ import (
 	"github.com/openpai/paictl/pkg/config"
 )
 
-// minSecret is the minimum length of a secret that is searched for in comments. Shorter secrets would be found in almost every text.
+// minSecret is the minimum length of a secret to search for in comments. Shorter secrets occur in almost every text.
 const minSecret = 4
 
 // commented matches a comment that looks like an entry that was commented out, such as "# password: x".
 var commented = regexp.MustCompile(`^[#\s-]*([A-Za-z0-9_.-]+)[ \t]*:[ \t]+(\S.*?)[ \t\r]*$`)
 
-// commentSpans finds secrets in comments: values of secrets that are in use, and commented-out entries that look secret. It may mistake a "#"
-// inside a value for a comment. If that removes a part of the value, verify detects it.
+// commentSpans finds secrets in comments: values of current secrets, and commented-out entries that look secret. It may mistake a "#" inside a
+// value for a comment. If that removes a part of the value, verify detects the error.
 func commentSpans(text []byte, taken []span, secrets []found) []span {
 	if bytes.IndexByte(text, '#') < 0 {
 		return nil
@@ -47,8 +47,8 @@ func commentSpans(text []byte, taken []span, secrets []found) []span {
 	return out
 }
 
-// byBeginning maps the first minSecret bytes of secrets to the secrets. The map makes the search fast, since a layout may contain thousands of
-// secrets. Longer secrets come first, because a secret may be the beginning of a longer one.
+// byBeginning maps the first minSecret bytes of secrets to the secrets. The map makes the search fast, because a layout may contain thousands of
+// secrets. Longer secrets come first, because a secret may be a prefix of another secret.
 func byBeginning(secrets []found) map[string][]found {
 	out := map[string][]found{}
 	for _, s := range secrets {
@@ -62,7 +62,7 @@ func byBeginning(secrets []found) map[string][]found {
 	return out
 }
 
-// inComment returns the secrets in one comment. at is the offset of the comment in the text.
+// inComment returns the secrets in one comment. The argument at is the offset of the comment in the text.
 func inComment(comment []byte, at int, values map[string][]found) []span {
 	if m := commented.FindSubmatchIndex(comment); m != nil {
 		key, value := string(comment[m[2]:m[3]]), string(comment[m[4]:m[5]])
@@ -83,7 +83,6 @@ func inComment(comment []byte, at int, values map[string][]found) []span {
 	return out
 }
 
-// saysSomething reports whether the value of a commented-out entry is more than a placeholder.
 func saysSomething(value string) bool {
 	switch value {
 	case `""`, "''", "~", "null", "{}", "[]", "|", ">", "true", "false", "...":

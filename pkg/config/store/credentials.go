@@ -26,8 +26,8 @@ func (c credentials) equal(o credentials) bool {
 	return maps.EqualFunc(c, o, slices.Equal[[]part])
 }
 
-// newEntry encodes credentials as an entry of the Secret. The name of the entry is unique to a push. If two pushes run at the same time, both
-// write an entry, and the ConfigMap contains the name of the valid entry.
+// newEntry encodes credentials as an entry of the Secret. The name of the entry is unique to a push. If two pushes run at the same time, each push
+// writes an entry. The ConfigMap contains the name of the valid entry.
 func newEntry(number int, c credentials) (name string, value []byte, err error) {
 	if value, err = json.Marshal(c); err != nil {
 		return "", nil, fmt.Errorf("write the credentials: %w", err)
@@ -44,7 +44,6 @@ func newEntry(number int, c credentials) (name string, value []byte, err error) 
 	return name + gzipSuffix, value, nil
 }
 
-// readEntry returns the credentials of the revision r, which are in an entry of the Secret.
 func readEntry(secret *corev1.Secret, r Revision) (credentials, error) {
 	if r.Credentials == "" {
 		return credentials{}, nil
@@ -64,7 +63,7 @@ func readEntry(secret *corev1.Secret, r Revision) (credentials, error) {
 	}
 	var out credentials
 	if err := json.Unmarshal(value, &out); err != nil {
-		// The message of the decoder isn't used, because it may quote the content.
+		// Drop the decoder's message, because it may quote the content.
 		return nil, fmt.Errorf("read the entry %s of Secret %s: paictl did not write its content", r.Credentials, SecretName)
 	}
 	return out, nil
@@ -75,9 +74,8 @@ func errNoEntry(r Revision) error {
 		"the passwords of revision %d are gone: Secret %s has %w %s", r.Number, SecretName, errEntry, r.Credentials)
 }
 
-// withEntry returns the Secret with a new entry, and the revisions of the history whose entries still fit into the Secret. If the entries don't
-// fit, the oldest are removed first. It also removes entries that can't become valid any longer: entries for pushes onto an earlier revision, to
-// which no revision refers.
+// withEntry returns the Secret with a new entry, and the revisions of the history whose entries still fit into the Secret. It removes the oldest
+// entries if the Secret would become too large. It also removes entries of failed pushes: those for an earlier revision that no revision refers to.
 func withEntry(old *corev1.Secret, name string, value []byte, current int, history []Revision) (*corev1.Secret, []Revision, error) {
 	if len(name)+len(value) > maxObject {
 		return nil, nil, hint.Errorf("use one key or password for many machines", "the passwords have %d KiB when compressed, but Kubernetes stores at most %d KiB in one Secret",
@@ -130,7 +128,7 @@ func entryOf(secret *corev1.Secret, key string) ([]byte, bool) {
 	return v, ok
 }
 
-// entryNumber returns the number of the revision that an entry was created for, or 0 if paictl didn't create the entry.
+// entryNumber returns the number of an entry's revision, or 0 if paictl didn't create the entry.
 func entryNumber(key string) int {
 	number, _, _ := strings.Cut(strings.TrimPrefix(key, "r"), "-")
 	n, err := strconv.Atoi(number)

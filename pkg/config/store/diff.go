@@ -20,7 +20,7 @@ type FileChange struct {
 	File string `json:"file"`
 	// Diff is a unified diff with masked secrets. It is empty if only secrets differ.
 	Diff string `json:"diff,omitempty"`
-	// Secrets describes the secrets that differ. It doesn't contain their values.
+	// Secrets describes the secrets that differ, without their values.
 	Secrets []SecretChange `json:"secrets,omitempty"`
 }
 
@@ -30,7 +30,6 @@ type SecretChange struct {
 	Action string `json:"action"` // added, changed, removed
 }
 
-// changes returns the differences between two states of the four files.
 func changes(before, after *Copy, from, to string) []FileChange {
 	var out []FileChange
 	for _, name := range config.Files() {
@@ -57,7 +56,7 @@ func plain(text []byte) []byte {
 	return bytes.ReplaceAll(bytes.TrimPrefix(text, []byte("\ufeff")), []byte("\r\n"), []byte("\n"))
 }
 
-// form describes the line endings and the byte order mark of a text, which plain removes.
+// form describes the line endings and the byte order mark of a text.
 func form(text []byte) string {
 	out := "the line ends of Unix (LF)"
 	if bytes.Contains(text, []byte("\r\n")) {
@@ -94,7 +93,7 @@ func secretChanges(before, after []part) []SecretChange {
 	return out
 }
 
-// values returns the values of secrets by field. A field may have several values, because comments may contain it too.
+// values returns the values of secrets by field. A field may have several values, because comments may contain the same field.
 func values(parts []part) map[string][]string {
 	out := map[string][]string{}
 	for _, p := range parts {
@@ -103,7 +102,6 @@ func values(parts []part) map[string][]string {
 	return out
 }
 
-// valueOf returns the value of a secret without its quotes.
 func valueOf(text string) string {
 	var n yaml.Node
 	if yaml.Unmarshal([]byte(text), &n) != nil || len(n.Content) != 1 || n.Content[0].Kind != yaml.ScalarNode {
@@ -112,15 +110,14 @@ func valueOf(text string) string {
 	return n.Content[0].Value
 }
 
-// mask replaces each reference in a text with secret.Mask.
 func mask(shown []byte) []byte {
 	return bytes.ReplaceAll(shown, []byte(Reference), []byte(secret.Mask))
 }
 
 const diffContext = 3
 
-// unified returns the unified diff of two texts. Before it compares the texts, it skips the common lines at both ends. The layout of thousands
-// of machines has a hundred thousand lines, and usually only a few of them differ.
+// unified returns the unified diff of two texts. It first skips the common lines at the beginning and at the end. The layout of thousands of
+// machines has a hundred thousand lines, but usually only a few lines differ.
 func unified(a, b []byte, from, to string) string {
 	left, right := lines(a), lines(b)
 	head := 0
@@ -154,7 +151,6 @@ func lines(text []byte) []string {
 	return out
 }
 
-// shiftHunks adds the number of skipped lines to the line numbers in a diff.
 func shiftHunks(diff string, by int) string {
 	if by == 0 {
 		return diff

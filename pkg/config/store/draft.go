@@ -14,29 +14,28 @@ import (
 
 // Candidate is a configuration that a user wants to push.
 type Candidate struct {
-	// Dir is the folder of the files. Findings contain it.
+	// Dir is the folder of the files, for findings.
 	Dir string
-	// Files are all four files, or some of them. Files that are missing here stay unchanged in the cluster.
+	// Files contains some or all of the four files. Missing files stay unchanged in the cluster.
 	Files map[string][]byte
-	// Base is the revision that the files are based on. It is nil if the revision isn't known.
+	// Base is the revision on which the files are based, or nil if the revision is unknown.
 	Base *Base
-	// Source is where the files came from, if they are not from a folder of the operator. If the last push had the same source, the push needs
-	// no base.
+	// Source is the origin of the files if they aren't from a folder of the operator. If the last push had the same source, the push needs no base.
 	Source string
-	// Force allows a push even if the files are not based on the current revision.
+	// Force allows a push of files that are not based on the current revision.
 	Force bool
 	// Rename allows a push to change the cluster ID.
 	Rename bool
 }
 
-// Draft is a push that has been checked, but not executed yet.
+// Draft is a push that has been checked but not executed yet.
 type Draft struct {
-	// Head is the current revision in the cluster. It is nil before the first push.
+	// Head is the current revision in the cluster, or nil before the first push.
 	Head *Revision
 	// Cluster is the whole configuration after the push.
 	Cluster  *config.Cluster
 	Warnings config.Findings
-	// Changes are the differences to the files in the cluster. It is empty if all files are equal.
+	// Changes lists the differences from the files in the cluster. It is empty if all files are equal.
 	Changes []FileChange
 
 	objects *objects
@@ -48,7 +47,7 @@ type Draft struct {
 // First reports whether the cluster has no configuration yet.
 func (d *Draft) First() bool { return d.Head == nil }
 
-// Draft applies all rules to a candidate, and compares it with the configuration in the cluster. It doesn't write anything.
+// Draft applies all rules to a candidate and compares it with the configuration in the cluster. It doesn't write to the cluster.
 func (s *Store) Draft(ctx context.Context, c Candidate) (*Draft, error) {
 	d := &Draft{source: c.Source}
 	complete := len(c.Files) == len(config.Files())
@@ -83,8 +82,8 @@ func (s *Store) Draft(ctx context.Context, c Candidate) (*Draft, error) {
 	return d, s.permit(d, c)
 }
 
-// before returns the configuration in the cluster, or nil if the cluster has no configuration. If all files are pushed with force, it also
-// returns nil for a configuration that can't be read.
+// before returns the configuration in the cluster, or nil if the cluster has no configuration. If all files are pushed with force, it also returns
+// nil for an unreadable configuration.
 func (s *Store) before(ctx context.Context, d *Draft, c Candidate, complete bool) (*Copy, error) {
 	if d.objects.config == nil {
 		return nil, nil
@@ -184,7 +183,7 @@ func based(c Candidate, head Revision) error {
 	return nil
 }
 
-// describe returns a text about a push: the author, the time, the files and the message.
+// describe returns text with the author, the time, the files and the message of a push.
 func describe(r Revision) string {
 	text := fmt.Sprintf("revision %d was pushed by %s on %s", r.Number, r.By, r.Time.UTC().Format(time.RFC3339))
 	if len(r.Files) > 0 {
@@ -196,8 +195,8 @@ func describe(r Revision) string {
 	return text
 }
 
-// Diff compares files with the configuration in the cluster, which must exist. The files must have no mistakes of form, but needn't satisfy the
-// rules.
+// Diff compares files with the configuration in the cluster, which must exist. The files may violate rules, but they must not contain syntax or
+// type errors.
 func (s *Store) Diff(ctx context.Context, dir string, files map[string][]byte) (Revision, []FileChange, error) {
 	cluster, err := config.Parse(dir, files)
 	if err != nil {
@@ -214,8 +213,8 @@ func (s *Store) Diff(ctx context.Context, dir string, files map[string][]byte) (
 	return before.Revision, changes(before, after, "cluster/", "folder/"), nil
 }
 
-// RollbackDraft returns a draft that pushes the files of an earlier revision. It returns an error if this revision has another cluster ID,
-// because a rollback must not rename the cluster.
+// RollbackDraft returns a draft that pushes the files of an earlier revision. It returns an error if this revision has another cluster ID, because a
+// rollback must not rename the cluster.
 func (s *Store) RollbackDraft(ctx context.Context, number int) (*Draft, error) {
 	o, err := s.get(ctx)
 	if err != nil {

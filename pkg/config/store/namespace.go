@@ -19,8 +19,8 @@ const (
 	managedBy      = "paictl"
 )
 
-// namespaceLabels returns the labels of kube.SystemNamespace. Its pods may be privileged, because the agents on nodes (metrics, volumes,
-// drivers) need access to the host. The API server warns a client that creates a pod beyond the level "restricted".
+// namespaceLabels returns the labels of kube.SystemNamespace. Its pods may be privileged, because the agents for metrics, volumes and drivers need
+// access to the host. The API server warns a client that creates a pod beyond the level "restricted".
 func namespaceLabels() map[string]string {
 	return map[string]string{
 		labelManagedBy:                       managedBy,
@@ -29,8 +29,8 @@ func namespaceLabels() map[string]string {
 	}
 }
 
-// EnsureNamespace creates kube.SystemNamespace, or adds missing labels to it. It keeps labels with another value, because an administrator may
-// have chosen the value.
+// EnsureNamespace creates kube.SystemNamespace, or adds missing labels to the namespace. It keeps labels with another value, because an
+// administrator may have chosen the value.
 func EnsureNamespace(ctx context.Context, client kubernetes.Interface) error {
 	api := client.CoreV1().Namespaces()
 	want := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: kube.SystemNamespace, Labels: namespaceLabels()}}

@@ -41,13 +41,12 @@ const (
 	maxUncompressed = 64 << 20  // of one file, against data that another program put there
 )
 
-// past is the form of an earlier revision in the annotation with the history.
+// past is the JSON form of an earlier revision in the annotation with the history.
 type past struct {
 	Revision
 	Credentials string `json:"credentials,omitempty"`
 }
 
-// encode returns the ConfigMap that stores a revision.
 func encode(r Revision, shown map[string][]byte, history []Revision) (*corev1.ConfigMap, error) {
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Name: ConfigMapName, Namespace: kube.SystemNamespace,
@@ -77,7 +76,7 @@ func encode(r Revision, shown map[string][]byte, history []Revision) (*corev1.Co
 	return cm, pack(cm, shown)
 }
 
-// pack stores the files in the ConfigMap. If they don't fit, it compresses large files.
+// pack stores the files in the ConfigMap. It compresses large files if the ConfigMap would become too large.
 func pack(cm *corev1.ConfigMap, shown map[string][]byte) error {
 	total := 0
 	for _, text := range shown {
@@ -105,7 +104,6 @@ func pack(cm *corev1.ConfigMap, shown map[string][]byte) error {
 	return nil
 }
 
-// unpack returns the files in a ConfigMap. They contain references instead of secrets.
 func unpack(cm *corev1.ConfigMap) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for name, text := range cm.Data {
@@ -138,8 +136,8 @@ func listMissing(names []string) string {
 	return " (" + strings.Join(names, ", ") + " is missing)"
 }
 
-// contentHash returns a hash of the files without their secrets. If the hash included secrets, everyone who may read the ConfigMap could test
-// guesses of passwords.
+// contentHash returns a hash of the files without their secrets. A hash with secrets would allow every reader of the ConfigMap to test guesses of
+// passwords.
 func contentHash(shown map[string][]byte) string {
 	h := sha256.New()
 	for _, name := range config.Files() {
@@ -148,7 +146,6 @@ func contentHash(shown map[string][]byte) string {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-// revisionOf returns the revision that the annotations of a ConfigMap describe.
 func revisionOf(cm *corev1.ConfigMap) (Revision, error) {
 	a := cm.Annotations
 	r := Revision{ClusterID: a[annClusterID], By: a[annBy], Message: a[annMessage], Source: a[annSource],
@@ -190,7 +187,7 @@ func historyOf(cm *corev1.ConfigMap) ([]Revision, error) {
 	return out, nil
 }
 
-// archive returns the ConfigMap that keeps a revision after the next push. All callers get an equal object for the same revision.
+// archive returns the ConfigMap that keeps a revision after the next push. It returns equal objects for the same revision.
 func archive(head *corev1.ConfigMap, number int) *corev1.ConfigMap {
 	immutable := true
 	out := &corev1.ConfigMap{

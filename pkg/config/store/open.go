@@ -8,14 +8,15 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// Limits of the search for secrets. A secret shorter than minSearched is too likely to be a common word. If there are more than maxSearched
-// secrets, only some of them are searched for.
+// Limits of the search for secrets. A secret shorter than minSearched may be a common word. Beyond maxSearched secrets, only some of the secrets
+// are searched for.
 const (
 	minSearched = 8
 	maxSearched = 500
 )
 
-// inTheOpen warns about secrets that also occur in places that aren't secret, such as a password in a label. Only the operator can correct that.
+// inTheOpen warns about secrets that also occur outside of secret fields, such as a password in a label. Only the operator can correct such a
+// configuration.
 func inTheOpen(cluster *config.Cluster, c *Copy) config.Findings {
 	var out config.Findings
 	seen := map[string]bool{}

@@ -22,7 +22,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// Entry contains the author of a push and the message, which are recorded in the history.
+// Entry contains the author and the message of a push for the history.
 type Entry struct {
 	By      string // user@host
 	Message string
@@ -62,8 +62,8 @@ func (s *Store) Push(ctx context.Context, d *Draft, e Entry) (Revision, error) {
 	return s.commit(ctx, d, r, history)
 }
 
-// prepare writes the objects that the new revision needs, but that aren't read before the commit: the credentials of the new revision, and a
-// ConfigMap that keeps the current revision. It returns the part of the history that still fits.
+// prepare writes the objects of the new revision that readers ignore before the commit: the new credentials, and a ConfigMap that keeps the current
+// revision. It returns the part of the history that still fits.
 func (s *Store) prepare(ctx context.Context, d *Draft, r *Revision, history []Revision) ([]Revision, error) {
 	g, ctx := errgroup.WithContext(ctx)
 	if !d.First() {
@@ -83,8 +83,8 @@ func (s *Store) prepare(ctx context.Context, d *Draft, r *Revision, history []Re
 	return kept, err
 }
 
-// keep writes an earlier revision into a separate ConfigMap. Concurrent pushes write an equal object. If a different object exists, it belongs
-// to a configuration whose ConfigMap was deleted, so that the revision numbers started again; keep replaces this object.
+// keep writes an earlier revision into a separate ConfigMap. Concurrent pushes write an equal object. If a different object exists, keep replaces it,
+// because it belongs to a deleted configuration whose revisions had the same numbers.
 func (s *Store) keep(ctx context.Context, want *corev1.ConfigMap) error {
 	api := s.client.CoreV1().ConfigMaps(want.Namespace)
 	_, err := api.Create(ctx, want, metav1.CreateOptions{})
@@ -95,7 +95,7 @@ func (s *Store) keep(ctx context.Context, want *corev1.ConfigMap) error {
 	if err != nil || equality.Semantic.DeepEqual(have.Annotations, want.Annotations) && equality.Semantic.DeepEqual(have.Data, want.Data) {
 		return err
 	}
-	// The object is immutable, so it must be deleted and created again.
+	// The object is immutable, so delete the object and create a new one.
 	err = api.Delete(ctx, want.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &have.UID}})
 	if err == nil || apierrors.IsNotFound(err) {
 		_, err = api.Create(ctx, want, metav1.CreateOptions{})
@@ -125,7 +125,7 @@ func (s *Store) writeCredentials(ctx context.Context, d *Draft, r *Revision, his
 	}
 	r.Credentials = name
 	have, kept := d.objects.secret, history
-	// Another push may change the Secret at the same time. Both pushes may write to the Secret, because the ConfigMap decides which push
+	// Another push may change the Secret at the same time. Both pushes may write to the Secret, because the ConfigMap determines which push
 	// succeeds.
 	err = retry.RetryOnConflict(contention, func() (err error) {
 		var want *corev1.Secret
@@ -181,7 +181,7 @@ func (s *Store) putSecret(ctx context.Context, have, want *corev1.Secret) error 
 	return err
 }
 
-// commit writes the ConfigMap. Until this succeeds, the old revision is valid.
+// commit writes the ConfigMap. The old revision is valid until the write succeeds.
 func (s *Store) commit(ctx context.Context, d *Draft, r Revision, history []Revision) (Revision, error) {
 	want, err := encode(r, d.after.shown, history)
 	if err != nil {
@@ -221,7 +221,7 @@ func replace(have, want *corev1.ConfigMap) {
 	}
 }
 
-// explainLoss returns an error about a push that failed because another push succeeded. The error describes the other push.
+// explainLoss returns an error that describes the successful push after another push has failed.
 func (s *Store) explainLoss(ctx context.Context) error {
 	winner, err := s.Current(ctx)
 	if err != nil {
@@ -230,8 +230,8 @@ func (s *Store) explainLoss(ctx context.Context) error {
 	return hint.Wrap(fmt.Errorf("%w, and nothing was written: %s", ErrChanged, describe(winner)), remedyStale)
 }
 
-// forget deletes the ConfigMaps of revisions that are not in the history any longer. If that fails, the next push deletes them. They aren't read
-// in the meantime.
+// forget deletes the ConfigMaps of revisions that are no longer in the history. After a failure, the next push deletes them, and no reader uses
+// them until then.
 func (s *Store) forget(ctx context.Context, r Revision, history []Revision) {
 	oldest := r.Number
 	if len(history) > 0 {

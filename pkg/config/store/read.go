@@ -20,14 +20,14 @@ import (
 // Copy is the configuration that a cluster stores, with its secrets.
 type Copy struct {
 	Revision Revision
-	// Files are the files exactly as they were pushed, with their secrets.
+	// Files contains the files exactly as they were pushed, with their secrets.
 	Files map[string][]byte
 
 	shown map[string][]byte
 	parts credentials
 }
 
-// Private reports whether a file must be readable only for its owner.
+// Private reports whether only the owner may read a file.
 func (c *Copy) Private(name string) bool {
 	return len(c.parts[name]) > 0 || name == config.ServicesFile
 }
@@ -36,13 +36,12 @@ func (c *Copy) Private(name string) bool {
 func (c *Copy) Masked() map[string][]byte {
 	out := map[string][]byte{}
 	for name, text := range c.shown {
-		// The mask is in quotes, so that the files are valid YAML.
+		// Quote the mask, so that the files are valid YAML.
 		out[name] = bytes.ReplaceAll(text, []byte(Reference), []byte(`"`+secret.Mask+`"`))
 	}
 	return out
 }
 
-// objects are the objects that every operation reads from the cluster.
 type objects struct {
 	config  *corev1.ConfigMap // nil if it doesn't exist
 	secret  *corev1.Secret    // nil if it doesn't exist
@@ -87,11 +86,11 @@ func (s *Store) getSecret(ctx context.Context) (*corev1.Secret, error) {
 	return secret, err
 }
 
-// readAttempts limits how often the ConfigMap and the Secret are read. They don't match if a push occurs between the two reads.
+// readAttempts limits how often the ConfigMap and the Secret are read. The two objects don't match if a push occurs between the two reads.
 const readAttempts = 3
 
-// copyOf returns the configuration in the objects. If the objects don't match because of a push, it reads them again. If the cluster has no
-// configuration, it returns ErrNone.
+// copyOf returns the configuration in the objects. If the objects don't match because of a push, it reads the objects again. It returns ErrNone if
+// the cluster has no configuration.
 func (s *Store) copyOf(ctx context.Context, o *objects) (*Copy, error) {
 	for attempt := 1; ; attempt++ {
 		if o.config == nil {
@@ -107,7 +106,7 @@ func (s *Store) copyOf(ctx context.Context, o *objects) (*Copy, error) {
 	}
 }
 
-// errEntry is the error if the Secret doesn't contain the credentials of a revision.
+// errEntry means that the Secret doesn't contain the credentials of a revision.
 var errEntry = errors.New("no entry")
 
 func open(cm *corev1.ConfigMap, from *corev1.Secret, r Revision) (*Copy, error) {
@@ -128,7 +127,7 @@ func open(cm *corev1.ConfigMap, from *corev1.Secret, r Revision) (*Copy, error) 
 	return c, nil
 }
 
-// Pull returns the current configuration with its secrets. If there is no configuration, it returns ErrNone.
+// Pull returns the current configuration with its secrets. It returns ErrNone if the cluster has no configuration.
 func (s *Store) Pull(ctx context.Context) (*Copy, error) {
 	o, err := s.get(ctx)
 	if err != nil {
@@ -137,8 +136,8 @@ func (s *Store) Pull(ctx context.Context) (*Copy, error) {
 	return s.copyOf(ctx, o)
 }
 
-// Load returns the current configuration, decoded and with its secrets. It doesn't write to the disk. If there is no configuration, it returns
-// ErrNone.
+// Load returns the current configuration, decoded and with its secrets. It doesn't write to the disk. It returns ErrNone if the cluster has no
+// configuration.
 func (s *Store) Load(ctx context.Context) (*config.Cluster, Revision, error) {
 	c, err := s.Pull(ctx)
 	if err != nil {
@@ -151,7 +150,7 @@ func (s *Store) Load(ctx context.Context) (*config.Cluster, Revision, error) {
 	return cluster, c.Revision, nil
 }
 
-// Current returns the current revision, which also contains the cluster ID. If there is no configuration, it returns ErrNone.
+// Current returns the current revision, which contains the cluster ID. It returns ErrNone if the cluster has no configuration.
 func (s *Store) Current(ctx context.Context) (Revision, error) {
 	history, err := s.History(ctx)
 	if err != nil {
@@ -160,13 +159,13 @@ func (s *Store) Current(ctx context.Context) (Revision, error) {
 	return history[0], nil
 }
 
-// ID returns the cluster ID. If there is no configuration, it returns ErrNone.
+// ID returns the cluster ID. It returns ErrNone if the cluster has no configuration.
 func (s *Store) ID(ctx context.Context) (string, error) {
 	r, err := s.Current(ctx)
 	return r.ClusterID, err
 }
 
-// History returns all revisions, beginning with the current one. If there is no configuration, it returns ErrNone.
+// History returns all revisions, beginning with the current revision. It returns ErrNone if the cluster has no configuration.
 func (s *Store) History(ctx context.Context) ([]Revision, error) {
 	cm, err := s.client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, ConfigMapName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

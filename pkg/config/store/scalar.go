@@ -10,8 +10,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// locate returns the positions of scalars in the text. yaml.v3 reports where a node begins, including its anchor and tag, but not where it ends.
-// verify checks the result: it parses the text without these scalars.
+// locate returns the positions of scalars in the text. yaml.v3 reports the beginning of a node, including its anchor and tag, but not its end. verify
+// checks the result by parsing the text without these scalars.
 func locate(text []byte, secrets []found) ([]span, error) {
 	starts := lineStarts(text)
 	var out []span
@@ -46,7 +46,7 @@ func lineStarts(text []byte) []int {
 	return out
 }
 
-// offset converts a line and a column to an offset in bytes. Both are counted from 1, and the column is counted in characters.
+// offset converts a line and a column to an offset in bytes. The line and the column are counted from 1. The column is counted in characters.
 func offset(text []byte, starts []int, line, column int) (int, error) {
 	if line < 1 || line > len(starts) {
 		return 0, errors.New("it is on no line")
@@ -80,7 +80,7 @@ func skipProperties(text []byte, at int) int {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
-// scalarEnd returns the offset after a scalar, or -1 if the end can't be determined.
+// scalarEnd returns the offset after a scalar, or -1 if it can't determine the end.
 func scalarEnd(text []byte, start int, n *yaml.Node) int {
 	switch {
 	case start >= len(text):
@@ -113,8 +113,8 @@ func quotedEnd(text []byte, start int, quote byte) int {
 	return -1
 }
 
-// plainEnd compares the value of a plain scalar with the text, and returns the offset after the scalar, or -1. White space in the value matches
-// any white space in the text, including line breaks.
+// plainEnd compares the value of a plain scalar with the text. It returns the offset after the scalar, or -1. White space in the value matches any
+// white space in the text, including line breaks.
 func plainEnd(text []byte, start int, value string) int {
 	at := start
 	for i := 0; i < len(value); {
@@ -139,8 +139,8 @@ func plainEnd(text []byte, start int, value string) int {
 	return at
 }
 
-// blockEnd returns the end of a block scalar: the end of its last line that isn't blank, without the line break. If the header contains "+",
-// blank lines at the end belong to the scalar.
+// blockEnd returns the end of a block scalar, without the last line break. Blank lines at the end belong to the scalar only if the header contains
+// "+".
 func blockEnd(text []byte, start int) int {
 	if text[start] != '|' && text[start] != '>' {
 		return -1

@@ -41,8 +41,8 @@ func secretsOf(name string, paths []strictyaml.Path) func(root *yaml.Node) []fou
 	}
 }
 
-// walker searches a document for secrets, guided by the Go type that the document is decoded into. Because of aliases a document is a graph, so
-// a node is visited only once per type.
+// walker searches a document for secrets, guided by the Go type of the document. A document with aliases is a graph, so walker visits a node only
+// once per type.
 type walker struct {
 	found []found
 	taken map[*yaml.Node]bool
@@ -100,7 +100,7 @@ func (w *walker) typed(n *yaml.Node, t reflect.Type, key, label string) {
 
 const inline = ",inline"
 
-// fieldTypes maps the YAML keys of a struct to the types of its fields. The key inline stands for all other keys.
+// fieldTypes maps the YAML keys of a struct to the types of its fields. The key inline matches all other keys.
 func fieldTypes(t reflect.Type) map[string]reflect.Type {
 	out := map[string]reflect.Type{}
 	for f := range t.Fields() {
@@ -115,7 +115,7 @@ func fieldTypes(t reflect.Type) map[string]reflect.Type {
 	return out
 }
 
-// untyped searches a value without a known schema. Treating too many values as secret is better than missing a secret.
+// untyped searches a value without a known schema. It records too many values rather than too few.
 func (w *walker) untyped(n *yaml.Node, key, label string) {
 	n = deref(n)
 	switch {
@@ -135,12 +135,11 @@ func (w *walker) untyped(n *yaml.Node, key, label string) {
 
 var urlLogin = regexp.MustCompile(`://[^/?#@\s]*:[^/?#@\s]+@`)
 
-// carriesSecret reports whether a value is secret under any key. Examples are a URL with a password, and a private key.
+// carriesSecret reports whether a value is secret under any key, such as a URL with a password, or a private key.
 func carriesSecret(value string) bool {
 	return urlLogin.MatchString(value) || strings.Contains(value, "PRIVATE KEY-----")
 }
 
-// all records all scalars in a value as secret.
 func (w *walker) all(n *yaml.Node, label string) {
 	n = deref(n)
 	switch {
@@ -164,7 +163,7 @@ func (w *walker) take(n *yaml.Node, label string) {
 	w.found = append(w.found, found{n, label})
 }
 
-// eachEntry calls f for each pair of a mapping, and for the pairs of mappings that are merged into it.
+// eachEntry calls f for each pair of a mapping, and for the pairs of merged mappings.
 func eachEntry(n *yaml.Node, label string, f func(key string, value *yaml.Node, label string)) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := deref(n.Content[i]), n.Content[i+1]
@@ -192,8 +191,8 @@ func below(label, key string) string {
 	return label + "." + step
 }
 
-// eachItem calls f for each entry of a list. The label of an entry contains the name of the entry, if it has a name. Such a label doesn't change
-// when other entries are inserted.
+// eachItem calls f for each entry of a list. The label of an entry contains the name of the entry, if the entry has a name. Such a label stays the
+// same when other entries are inserted.
 func eachItem(n *yaml.Node, label string, f func(item *yaml.Node, label string)) {
 	for i, item := range n.Content {
 		f(item, fmt.Sprintf("%s[%s]", label, itemName(deref(item), i)))

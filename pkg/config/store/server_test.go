@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
-// server returns a real API server without a configuration, and a store in it. Tests that use it must not run in parallel.
+// server returns a real API server without a configuration, and its store. Tests that use it must not run in parallel.
 func server(t *testing.T) (*kube.Cluster, *store.Store) {
 	t.Helper()
 	c := kubetest.Start(t)
@@ -42,8 +42,8 @@ func server(t *testing.T) (*kube.Cluster, *store.Store) {
 	return c, newStore(c.Client)
 }
 
-// Ten folders with the same base are pushed at the same time, each with a different password. Exactly one push succeeds, the others are
-// rejected, and the cluster stores the files and the password of the successful push.
+// Ten folders with the same base are pushed at the same time, each with a different password. Exactly one push succeeds, and the cluster stores the
+// files and the password of this push.
 func TestOfPushesAtOnceOnARealServerExactlyOneWins(t *testing.T) {
 	for name, first := range map[string]bool{"the first push": true, "a later push": false} {
 		t.Run(name, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestOfPushesAtOnceOnARealServerExactlyOneWins(t *testing.T) {
 	}
 }
 
-// Readers must never see the files of one push with the passwords of another push.
+// Readers must never get the files of one push with the passwords of another push.
 func TestReadersOfARealServerNeverMixRevisions(t *testing.T) {
 	cluster, s := server(t)
 	var b *store.Base

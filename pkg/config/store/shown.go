@@ -16,15 +16,15 @@ import (
 
 // Shown is a configuration with masked secrets.
 type Shown struct {
-	// Files are the files with secret.Mask in place of each secret, also in comments. Errors contains the files that can't be shown.
+	// Files contains the files with secret.Mask in place of each secret, also in comments. Errors contains the files that can't be shown.
 	Files  map[string][]byte
 	Errors map[string]error
-	// Secrets are the values that were masked.
+	// Secrets contains the masked values.
 	Secrets []secret.String
 }
 
-// Show masks the secrets in files. It doesn't need a cluster, and applies no rules. If the files can't be decoded, c is nil. In this case
-// services-configuration.yaml can't be shown, because it isn't known which of its settings are secret.
+// Show masks the secrets in files. It needs no cluster and applies no rules. If the files can't be decoded, c is nil. services-configuration.yaml
+// then can't be shown, because its secret settings are unknown.
 func (s *Store) Show(c *config.Cluster, dir string, files map[string][]byte) Shown {
 	out := Shown{Files: map[string][]byte{}, Errors: map[string]error{}}
 	for _, name := range config.Files() {
@@ -50,7 +50,7 @@ func (s *Store) Show(c *config.Cluster, dir string, files map[string][]byte) Sho
 	return out
 }
 
-// show returns a file with masked secrets, and the values of these secrets. Values that are masked already stay unchanged.
+// show returns a file with masked secrets, and the values of these secrets. It doesn't change values that are already masked.
 func show(name string, text []byte, find func(root *yaml.Node) []found) ([]byte, []secret.String, error) {
 	if bytes.Contains(text, []byte(referenceText)) {
 		return nil, nil, fmt.Errorf("%s contains the text %s", name, referenceText)

@@ -18,7 +18,7 @@ const Reference = `"` + referenceText + `"`
 
 const referenceText = "secret:" + SecretName
 
-// part is a secret that was removed from a file. The text is exactly as it was written, including quotes.
+// part is a secret that was removed from a file. It is the original text, including quotes.
 type part struct {
 	Field string `json:"field"` // for messages, or wholeFile
 	Text  string `json:"text"`
@@ -26,15 +26,13 @@ type part struct {
 
 const wholeFile = "(whole file)"
 
-// span is the position of a secret in a file.
 type span struct {
 	start, end int
 	field      string
 }
 
-// split separates the secrets from a file. The text that remains is unchanged except for References in place of secrets. If that isn't possible,
-// for example because the file contains line breaks that only YAML recognizes, the whole file is treated as one secret. In both cases, join can
-// restore the file exactly.
+// split separates the secrets from a file. The remaining text contains References in place of secrets. If that is impossible, split treats the
+// whole file as one secret. One reason is a line break that only YAML recognizes. In both cases, join can restore the file exactly.
 func split(name string, text []byte, secrets func(root *yaml.Node) []found) (shown []byte, parts []part, err error) {
 	if bytes.Contains(text, []byte(referenceText)) {
 		return nil, nil, hint.Errorf("write the value itself; files with their secrets come from: paictl config pull -o DIR",
@@ -57,7 +55,8 @@ func split(name string, text []byte, secrets func(root *yaml.Node) []found) (sho
 	return []byte(Reference + "\n"), []part{{wholeFile, string(text)}}, nil
 }
 
-// takeOut replaces the secrets in a file, also in comments, with references. ok is false if the remaining text doesn't decode to the same data.
+// takeOut replaces the secrets in a file, also in comments, with references. The last result is false if the remaining text doesn't decode to the
+// same data.
 func takeOut(root *yaml.Node, text []byte, secrets []found) (shown []byte, parts []part, ok bool) {
 	spans, err := locate(text, secrets)
 	if err != nil {
@@ -100,7 +99,7 @@ func parse(text []byte) (root *yaml.Node, err error) {
 	return top.Content[0], nil
 }
 
-// cut replaces the spans of a text with references, and returns the removed parts.
+// cut replaces the spans of a text with references and returns the removed parts.
 func cut(text []byte, spans []span) (shown []byte, parts []part, err error) {
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.start, b.start) })
 	var out bytes.Buffer
@@ -118,7 +117,7 @@ func cut(text []byte, spans []span) (shown []byte, parts []part, err error) {
 	return out.Bytes(), parts, nil
 }
 
-// verify parses the text with references, and compares it with the original. Both must be equal except for the secrets.
+// verify parses the text with references and compares it with the original. The two texts must be equal except for the secrets.
 func verify(root *yaml.Node, shown []byte, secrets []found) error {
 	again, err := parse(shown)
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// R is a short name for Reference.
 const R = Reference
 
 func TestASecretIsTakenOutHoweverItIsWritten(t *testing.T) {

@@ -1,9 +1,9 @@
 // Package store stores the configuration of a cluster in the cluster itself.
 // In: the four files. Out: ConfigMap pai-configuration, with a reference in place of each secret; Secret pai-credentials, with the values of the
-// secrets; earlier revisions of both.
+// secrets; earlier revisions of both objects.
 //
-// The ConfigMap is authoritative. A push writes it last, and takes effect at this moment. The ConfigMap contains the name of its entry in the
-// Secret, and entries are never changed. Therefore a reader never mixes two revisions, and an interrupted push changes nothing.
+// The ConfigMap is authoritative. A push writes it last, and takes effect with this write. The ConfigMap contains the name of its entry in the
+// Secret, and entries never change. Therefore a reader never mixes two revisions, and an interrupted push has no effect.
 package store
 
 import (
@@ -23,13 +23,13 @@ const (
 	SecretName    = "pai-credentials"
 )
 
-// Keep is the maximum number of revisions that are kept, including the current one.
+// Keep is the maximum number of kept revisions, including the current revision.
 const Keep = 10
 
 // Store gives access to the configuration that a cluster stores.
 type Store struct {
-	// SecretPaths returns additional secret paths in services-configuration.yaml. Fields of type secret.String and values that look secret are
-	// always treated as secrets.
+	// SecretPaths returns additional secret paths in services-configuration.yaml. Fields of type secret.String and values that look secret are always
+	// secret.
 	SecretPaths func(*config.Cluster) []strictyaml.Path
 	// Checks are additional rules for pushed configurations.
 	Checks []config.Check
@@ -63,19 +63,19 @@ type Revision struct {
 	Time      time.Time `json:"time"`
 	By        string    `json:"by"` // user@host
 	Message   string    `json:"message,omitempty"`
-	// Files are the names of the files that differ from the previous revision.
+	// Files lists the files that differ from the previous revision.
 	Files []string `json:"files"`
-	// Source is where the files came from, if they were not from a folder of the operator.
+	// Source is the origin of the files if they weren't from a folder of the operator.
 	Source  string `json:"source,omitempty"`
 	Version string `json:"paictl"`
-	// Credentials is the name of the entry in the Secret. It is "" if the files contain no secrets.
+	// Credentials is the name of the entry in the Secret, or "" if the files contain no secrets.
 	Credentials string `json:"-"`
 	// UID distinguishes the configuration of this cluster from the configurations of all other clusters.
 	UID string `json:"-"`
 }
 
-// ErrNone is the error if the cluster has no configuration.
+// ErrNone means that the cluster has no configuration.
 var ErrNone = hint.Wrap(errors.New("the cluster has no configuration"), "push one with: paictl config push -p DIR")
 
-// ErrChanged is the error if another user pushed while a push ran. In this case nothing was written.
+// ErrChanged means that another user pushed at the same time. This push has written no revision.
 var ErrChanged = errors.New("the cluster's configuration was changed while this push ran")

@@ -27,7 +27,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// secrets are the secrets in testdata/cluster. injected are additional secret paths.
+// secrets contains the secrets in testdata/cluster. injected contains additional secret paths.
 var (
 	secrets  = []string{"hunter2", "old-registry-password"}
 	injected = []strictyaml.Path{{"grafana", "injected"}}
@@ -40,7 +40,7 @@ func files(t testing.TB) map[string][]byte {
 	return out
 }
 
-// edit returns a copy of the files in which a text of one file is replaced.
+// edit returns a copy of the files in which a text in one file is replaced.
 func edit(t testing.TB, in map[string][]byte, name, from, to string) map[string][]byte {
 	t.Helper()
 	out := map[string][]byte{}
@@ -211,7 +211,7 @@ func TestWhatIsRefusedLeavesTheCopyAsItIs(t *testing.T) {
 	}
 }
 
-// setUID sets a UID for created ConfigMaps, because the fake API doesn't do this.
+// setUID sets a UID for created ConfigMaps, because the fake API doesn't set UIDs.
 func setUID(client *fake.Clientset) {
 	client.PrependReactor("create", "configmaps", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		a.(clienttesting.CreateAction).GetObject().(*corev1.ConfigMap).UID = "uid-1"
@@ -219,7 +219,6 @@ func setUID(client *fake.Clientset) {
 	})
 }
 
-// snapshot returns all ConfigMaps and Secrets of the namespace as text.
 func snapshot(t testing.TB, client kubernetes.Interface) string {
 	t.Helper()
 	maps, err := client.CoreV1().ConfigMaps(kube.SystemNamespace).List(t.Context(), metav1.ListOptions{})
@@ -278,7 +277,7 @@ func TestThereIsNothingToReadBeforeTheFirstPush(t *testing.T) {
 	assert.NotEmpty(t, hint.Of(err))
 }
 
-// A push that is interrupted at any write must not change the stored configuration, and the next push must succeed.
+// A push that is interrupted at any write must not change the stored configuration. The next push must succeed.
 func TestAPushThatIsCutOffLeavesTheOldCopy(t *testing.T) {
 	for _, verb := range []string{"update secrets", "create configmaps", "update configmaps"} {
 		t.Run("at "+verb, func(t *testing.T) {
@@ -457,7 +456,6 @@ func TestALargeConfigurationIsCompressedOrRefused(t *testing.T) {
 	require.ErrorContains(t, err, "but Kubernetes stores at most 1024 KiB in one object")
 }
 
-// manyMachines adds n machines to a layout, each with a different password.
 func manyMachines(layout []byte, n int) []byte {
 	var b bytes.Buffer
 	b.Write(layout)

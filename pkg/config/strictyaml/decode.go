@@ -10,7 +10,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// maxFindings limits the number of findings about one file. A file with more findings is probably not the intended file.
+// maxFindings limits the number of findings about one file. A file with more findings is probably the wrong file.
 const maxFindings = 1000
 
 // NodeDecoder is implemented by types that can have more than one form in YAML.
@@ -19,14 +19,14 @@ type NodeDecoder interface {
 	DecodeNode(d *Decoder, n *yaml.Node, path Path)
 }
 
-// KeyHinter is implemented by structs for whose keys users make known mistakes.
+// KeyHinter is implemented by structs for which common wrong keys are known.
 type KeyHinter interface {
 	// KeyHints maps wrong keys to hints with the correct keys.
 	KeyHints() map[string]string
 }
 
-// Decode parses data, and decodes it into out, a pointer to a struct with yaml tags. A null value leaves a field unchanged, so that defaults can
-// be set before or afterwards.
+// Decode parses data and decodes it into out, a pointer to a struct with yaml tags. A null value leaves a field unchanged, so the caller can set
+// defaults before or afterwards.
 func Decode(file string, data []byte, out any) (*Document, Findings) {
 	doc, findings := Parse(file, data)
 	if len(findings) > 0 {
@@ -35,7 +35,7 @@ func Decode(file string, data []byte, out any) (*Document, Findings) {
 	return doc, doc.Decode(out)
 }
 
-// Decode decodes the document into out, a pointer.
+// Decode decodes the document into out, which must be a pointer.
 func (d *Document) Decode(out any) Findings {
 	if d.root == nil {
 		return nil
@@ -53,13 +53,13 @@ type Decoder struct {
 	fields   map[reflect.Type]structFields
 }
 
-// Value decodes n into out, a pointer.
+// Value decodes n into out, which must be a pointer.
 func (d *Decoder) Value(n *yaml.Node, path Path, out any) {
 	d.value(n, path, reflect.ValueOf(out).Elem())
 }
 
-// Apart decodes n into out, a pointer. It returns the mistakes instead of reporting them, for callers that check the entries of a list
-// separately. The paths of the mistakes begin at n.
+// Apart decodes n into out, which must be a pointer. It returns the findings instead of reporting them, with paths that begin at n. Callers use it
+// to check the entries of a list separately.
 func (d *Decoder) Apart(n *yaml.Node, out any) Findings {
 	part := &Decoder{file: d.file, fields: d.fields}
 	part.Value(n, nil, out)
@@ -67,13 +67,13 @@ func (d *Decoder) Apart(n *yaml.Node, out any) Findings {
 	return part.findings
 }
 
-// Ignored accepts a value of any form, and ignores it.
+// Ignored accepts and ignores a value of any form.
 type Ignored struct{}
 
 // DecodeNode implements NodeDecoder.
 func (*Ignored) DecodeNode(*Decoder, *yaml.Node, Path) {}
 
-// Report adds a finding at the position of n. It does nothing if there are already too many findings.
+// Report adds a finding at the position of n. It does nothing if the file already has too many findings.
 func (d *Decoder) Report(n *yaml.Node, path Path, rule, message, remedy string) {
 	if len(d.findings) >= maxFindings {
 		return
@@ -110,7 +110,7 @@ func describe(n *yaml.Node) string {
 	case yaml.SequenceNode:
 		return "a list"
 	}
-	// The value itself isn't part of the message, because it may be a secret.
+	// Omit the value from the message, because it may be a secret.
 	switch n.ShortTag() {
 	case "!!int":
 		return "a whole number"
@@ -161,8 +161,8 @@ func (d *Decoder) value(n *yaml.Node, path Path, v reflect.Value) {
 	}
 }
 
-// ambiguous matches numbers with different meanings in YAML 1.1 and 1.2. A number with a leading 0 is octal in one version and decimal in the
-// other, and only one version allows underscores.
+// ambiguous matches numbers with different meanings in YAML 1.1 and 1.2. A number with a leading 0 is octal in one of these versions and decimal in
+// the other. Only YAML 1.1 allows underscores.
 var ambiguous = regexp.MustCompile(`^[-+]?(0[0-9_]|[0-9]+_)[0-9_]*$`)
 
 // Ambiguous reports whether a value is a number with different meanings in different versions of YAML.
@@ -187,7 +187,7 @@ func (d *Decoder) scalar(n *yaml.Node, path Path, v reflect.Value) {
 	}
 	switch v.Kind() {
 	case reflect.String:
-		// Numbers and booleans keep their original text in a string field: 1.10 stays 1.10, and a password may be 0123.
+		// In a string field, numbers and booleans keep their original text. For example, 1.10 stays 1.10, and a password may be 0123.
 		if !scalar {
 			d.wrongType(n, path, "text")
 			return
@@ -297,7 +297,7 @@ type entry struct{ key, value *yaml.Node }
 type Pair struct{ Key, Value *yaml.Node }
 
 // Pairs returns the pairs of the mapping n in the order of the file, with merges (<<) expanded. It reports duplicate keys, and keys that aren't
-// plain text. Types with a method DecodeNode use it.
+// plain text. DecodeNode methods can call Pairs.
 func (d *Decoder) Pairs(n *yaml.Node, path Path) []Pair {
 	entries := d.entries(n, path)
 	out := make([]Pair, len(entries))

@@ -237,7 +237,7 @@ func TestCommentsStandAboveTheirFields(t *testing.T) {
 	assert.Equal(t, "# head\n#\n# more\n\na:\n  # what b is\n  b: 1\n", string(b))
 }
 
-// nodes counts the nodes below a node, and an alias as one.
+// nodes returns the number of nodes below a node. An alias counts as one node.
 func nodes(n *yaml.Node) int {
 	all := 1
 	for _, c := range n.Content {

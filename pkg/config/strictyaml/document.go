@@ -11,11 +11,11 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Limits of a document. The layout of 5,000 machines has some 100,000 nodes.
+// Limits of a document. The layout of 5,000 machines has about 100,000 nodes.
 const (
 	MaxBytes = 64 << 20
 	MaxDepth = 60
-	// MaxNodes limits the number of nodes in a document. A node is counted again for each alias that repeats it.
+	// MaxNodes limits the number of nodes in a document. A node counts again for each alias that repeats it.
 	MaxNodes = 4_000_000
 )
 
@@ -27,7 +27,7 @@ type Document struct {
 	size int
 }
 
-// Text returns the file exactly as it was read. It returns nil if the file couldn't be parsed.
+// Text returns the file exactly as it was read, or nil if the file couldn't be parsed.
 func (d *Document) Text() []byte {
 	if d == nil {
 		return nil
@@ -35,18 +35,18 @@ func (d *Document) Text() []byte {
 	return d.text
 }
 
-// Values returns the number of values and keys. A value is counted again for each alias that repeats it. Callers whose limit is lower than
-// MaxNodes use it.
+// Values returns the number of values and keys. A value counts again for each alias that repeats it. Callers with a lower limit than MaxNodes use
+// this number.
 func (d *Document) Values() int { return d.size }
 
-// Parse parses one YAML document. The returned document is never nil. If the file contains mistakes, the document is empty.
+// Parse parses one YAML document. The returned document is never nil. It is empty if the file contains syntax errors.
 func Parse(file string, data []byte) (doc *Document, findings Findings) {
 	doc = &Document{File: file}
 	fail := func(line, column int, rule, message, remedy string) (*Document, Findings) {
 		return &Document{File: file}, Findings{{File: file, Line: line, Column: column, Rule: rule,
 			Severity: Error, Message: message, Remedy: remedy}}
 	}
-	// yaml.v3 panics for some inputs. Return a finding instead.
+	// yaml.v3 panics for some inputs, so return a finding instead.
 	defer func() {
 		if r := recover(); r != nil {
 			doc, findings = fail(1, 1, "yaml/syntax", fmt.Sprintf("not readable as YAML: %v", r), "")
@@ -146,7 +146,7 @@ func coreTag(tag string) bool {
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
 
-// validText returns the first position of a byte that is not valid UTF-8 or is NUL. ok is true if there is no such byte.
+// validText returns the position of the first byte that is NUL or invalid in UTF-8. The last result is true if all bytes are valid.
 func validText(data []byte) (line, column int, ok bool) {
 	bad := bytes.IndexByte(data, 0)
 	if !utf8.Valid(data) {
@@ -185,8 +185,8 @@ func control(data []byte) (line, column int, c rune) {
 	return 0, 0, 0
 }
 
-// oddSpace searches for a space other than U+0020, such as the no-break space of a web page, at a place where YAML needs a space. It searches
-// the line near and the lines next to it.
+// oddSpace searches for a space other than U+0020 where YAML needs a space. Such a space may come from a web page. oddSpace searches the line near
+// and its neighboring lines.
 func oddSpace(data []byte, near int) (line, column int, c rune) {
 	for _, line := range []int{near, near - 1, near + 1} {
 		column, before := 0, ' '
@@ -201,8 +201,8 @@ func oddSpace(data []byte, near int) (line, column int, c rune) {
 	return 0, 0, 0
 }
 
-// Marks returns the number of characters that may separate values. It doesn't parse the text. The parser creates at most four nodes for each of
-// these characters, and four additional nodes.
+// Marks returns the number of characters that may separate values. It doesn't parse the text. The parser creates at most four nodes for each of these
+// characters, and four additional nodes.
 func Marks(data []byte) int {
 	n := bytes.Count(data, []byte("\u0085")) + bytes.Count(data, []byte("\u2028")) + bytes.Count(data, []byte("\u2029")) // line ends, too
 	for i, c := range data {
@@ -218,8 +218,8 @@ func Marks(data []byte) int {
 	return n
 }
 
-// nestingLine returns the number of a line that opens more brackets or list items than any valid document needs, or 0. It is called before the
-// parser, because the parser's time grows with the square of their number.
+// nestingLine returns the number of a line that opens more brackets or list items than any valid document needs, or 0. Call it before the parser,
+// because the parser's time grows with the square of this number.
 func nestingLine(data []byte) int {
 	line, run := 1, 0
 	for _, c := range data {
@@ -241,8 +241,8 @@ func nestingLine(data []byte) int {
 	return 0
 }
 
-// Position returns the line and column of the value of a field. If the file doesn't contain the field, exact is false, and the position is that
-// of the nearest ancestor. In an empty document, the line is 0.
+// Position returns the line and column of the value of a field. If the file doesn't contain the field, exact is false, and the position belongs to
+// the nearest ancestor. In an empty document, the line is 0.
 func (d *Document) Position(path Path) (line, column int, exact bool) {
 	if d == nil || d.root == nil {
 		return 0, 0, false
@@ -303,7 +303,7 @@ func (d *Document) Keys(path ...any) []string {
 	return out
 }
 
-// Scalar returns the text of the value at path, or "" if it isn't a scalar.
+// Scalar returns the text of the value at path, or "" if the value isn't a scalar.
 func (d *Document) Scalar(path ...any) string {
 	n := d.node(path)
 	if n == nil || n.Kind != yaml.ScalarNode || isNull(n) {

@@ -7,12 +7,12 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Comments maps fields to the comments above them. The keys are paths in the form of Path.String. The comment of "" is written at the beginning
-// of the file. The lines of a comment don't begin with "#".
+// Comments maps the paths of fields to the comments above them. A path has the form of Path.String. The comment for the path "" is written at the
+// beginning of the file. The lines of a comment don't begin with "#".
 type Comments map[string]string
 
-// Encode encodes v, a value or a *yaml.Node, as YAML with comments. Text that could be parsed as another type, or that contains control
-// characters, is quoted, so that any string is preserved.
+// Encode encodes v, a value or a *yaml.Node, as YAML with comments. It quotes text that could be parsed as another type, and text with control
+// characters. Any string is therefore preserved.
 func Encode(v any, comments Comments) ([]byte, error) {
 	root, err := Node(v)
 	if err != nil {
@@ -42,7 +42,7 @@ func comment(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// annotate adds comments to keys by path. It doesn't enter lists, so their entries get no comments.
+// annotate adds comments to keys by path. It skips the entries of lists.
 func annotate(n *yaml.Node, path string, comments Comments) {
 	if n.Kind != yaml.MappingNode || len(comments) == 0 {
 		return

@@ -9,7 +9,6 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// structFields describes the YAML keys of a struct.
 type structFields struct {
 	byKey  map[string]int
 	keys   []string
@@ -85,7 +84,7 @@ func unknownRemedy(key string, known []string, hints map[string]string) string {
 	return "the keys here are " + strings.Join(sorted, ", ")
 }
 
-// Nearest returns the candidate that the user probably meant by word. It returns "" if no candidate is similar.
+// Nearest returns the candidate that is most similar to word, or "" if no candidate is similar.
 func Nearest(word string, candidates []string) string {
 	best, bestDistance := "", 0
 	for _, c := range candidates {

@@ -13,10 +13,10 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// Severity determines whether a finding prevents a command from continuing.
+// Severity determines whether a command continues after a finding.
 type Severity string
 
-// The severities. After a warning, a command continues.
+// The severities. A command continues after a warning.
 const (
 	Error   Severity = "error"
 	Warning Severity = "warning"
@@ -32,11 +32,11 @@ type Finding struct {
 	Severity Severity `json:"severity"`
 	Message  string   `json:"message"`
 	Remedy   string   `json:"remedy,omitempty"`
-	// Derived means that the file doesn't contain the section of the field, so that its value follows from other fields.
+	// Derived means that the file doesn't contain the section of the field. The field's value then follows from other fields.
 	Derived bool `json:"-"`
 }
 
-// String returns the finding on one line in the form of a compiler's message. It doesn't contain the remedy.
+// String returns the finding on one line in the format of a compiler's message, without the remedy.
 func (f Finding) String() string {
 	var b strings.Builder
 	b.WriteString(f.File)
@@ -54,7 +54,7 @@ func (f Finding) String() string {
 	return b.String()
 }
 
-// Findings are findings about one or more files. They can be used as an error.
+// Findings contains findings about one or more files. It implements error.
 type Findings []Finding
 
 // Error lists all findings, each with its remedy.
@@ -86,7 +86,7 @@ func (fs Findings) Summary() string {
 	return strings.Join(parts, ", ")
 }
 
-// ExitCode returns 1, because the configuration contains mistakes.
+// ExitCode returns 1.
 func (fs Findings) ExitCode() int { return 1 }
 
 // Write prints each finding on one line, with its remedy on the next line.
@@ -103,7 +103,7 @@ func (fs Findings) Write(w io.Writer) error {
 	return nil
 }
 
-// Err returns the findings as an error if at least one of them has the severity Error. Otherwise it returns nil.
+// Err returns the findings as an error if any has the severity Error, otherwise nil.
 func (fs Findings) Err() error {
 	if len(fs.Errors()) == 0 {
 		return nil

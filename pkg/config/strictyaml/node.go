@@ -10,10 +10,10 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Node converts a value to a YAML node: structs by their yaml tags (including omitempty and inline), maps with sorted keys. If v is a
+// Node converts a value to a YAML node. It converts structs by their yaml tags, including omitempty and inline, and maps with sorted keys. If v is a
 // *yaml.Node, Node returns it unchanged.
 //
-// yaml.v3 can also convert values to nodes, but it converts them to text first, which loses some values. For example, "\n" becomes empty.
+// yaml.v3 can also convert values to nodes. But it first converts them to text, and the text loses some values. For example, "\n" becomes empty.
 func Node(v any) (*yaml.Node, error) {
 	if n, ok := v.(*yaml.Node); ok {
 		return n, nil
@@ -61,7 +61,7 @@ func textNode(s string) *yaml.Node {
 	return n
 }
 
-// floatNode keeps the type of a number: 2.0 must not be decoded as the integer 2.
+// floatNode keeps the type of a number, so that 2.0 isn't decoded as the integer 2.
 func floatNode(f float64) *yaml.Node {
 	s := strconv.FormatFloat(f, 'g', -1, 64)
 	if !strings.ContainsAny(s, ".eEn") {
@@ -123,7 +123,7 @@ func addStruct(n *yaml.Node, v reflect.Value) error {
 	return nil
 }
 
-// isEmpty reports whether omitempty omits a value: nil, an empty or zero value, or a struct whose fields are all empty.
+// isEmpty reports whether omitempty omits a value: nil, an empty or zero value, or a struct with only empty fields.
 func isEmpty(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Slice, reflect.Map:
@@ -148,8 +148,8 @@ func add(n *yaml.Node, key string, v reflect.Value) error {
 	return nil
 }
 
-// needsQuotes reports whether a text must be quoted, because the style that the encoder would choose is not safe. This concerns block scalars
-// with leading or trailing white space, and characters that editors don't show.
+// needsQuotes reports whether a text must be quoted because the encoder's default style is unsafe. Unsafe styles are used for block scalars with
+// leading or trailing white space, and for characters that editors don't show.
 func needsQuotes(s string) bool {
 	if s != strings.TrimSpace(s) || s == "<<" || s == "=" {
 		return true

@@ -8,7 +8,7 @@ import (
 // Path is the path of a field in a document. Keys are strings, and positions in a list are ints.
 type Path []any
 
-// With returns a new path that is extended by further steps.
+// With returns a new path with additional steps at its end.
 func (p Path) With(steps ...any) Path {
 	out := make(Path, 0, len(p)+len(steps))
 	return append(append(out, p...), steps...)

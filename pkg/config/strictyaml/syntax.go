@@ -13,12 +13,12 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// searchBytes limits the size of files that are searched for the exact position of a mistake, because the search parses a file some 20 times.
+// searchBytes limits the size of files in which mistake searches for the exact position, because the search parses a file about 20 times.
 const searchBytes = 8 << 20
 
 var yamlLine = regexp.MustCompile(`^line (\d+): `)
 
-// syntaxError returns the position of a mistake in the syntax, the message of the parser, and a remedy.
+// syntaxError returns the position of a syntax error, the message of the parser, and a remedy.
 func syntaxError(data []byte, err error) (line, column int, text, remedy string) {
 	line, text = parserError(err)
 	if len(data) <= searchBytes {
@@ -30,7 +30,6 @@ func syntaxError(data []byte, err error) (line, column int, text, remedy string)
 	return line, column1(data, line), text, syntaxRemedy(text)
 }
 
-// parserError splits a message of the parser into the line number and the text.
 func parserError(err error) (line int, text string) {
 	text = strings.TrimPrefix(err.Error(), "yaml: ")
 	if i := strings.IndexByte(text, '\n'); i >= 0 {
@@ -48,13 +47,13 @@ func parserError(err error) (line int, text string) {
 	return line, text
 }
 
-// mistake returns the line of the mistake. For some mistakes, the parser reports the first line of the surrounding block, or the line before the
-// mistake. Therefore mistake searches for the shortest beginning of the file for which the parser returns the same error. Its last line is the
-// line of the mistake.
+// mistake returns the line of a syntax error. For some errors, the parser reports an earlier line, such as the first line of the surrounding block.
+// mistake therefore searches for the shortest beginning of the file that results in the same error. The last line of this beginning contains the
+// error.
 func mistake(data []byte, err error, line int, text string) int {
 	switch {
 	case strings.Contains(text, "did not find expected ',' or"):
-		// A bracket isn't closed. For this mistake, the parser counts lines from 0.
+		// A bracket isn't closed. For this error, the parser counts lines from 0.
 		if i := strings.IndexAny(lineOf(data, line+1), "[{"); i >= 0 {
 			return line + 1
 		}
@@ -71,7 +70,7 @@ func mistake(data []byte, err error, line int, text string) int {
 		return line
 	}
 	if first > 0 {
-		// A quote that isn't closed ends at the next quote, so the parser reports an error in the text after the next quote.
+		// An unclosed quote ends at the next quote, so the parser reports an error in the text after the next quote.
 		if e := parseError(data[:ends[first-1]]); e != nil && strings.Contains(e.Error(), "unexpected end of stream") {
 			line, _ = parserError(e)
 			return line
@@ -109,7 +108,7 @@ func lineEnds(data []byte) []int {
 	return out
 }
 
-// lineOf returns the line with the given number, counted from 1. It returns "" if there is no such line.
+// lineOf returns the line with the given number, counted from 1. It returns "" for a number beyond the end.
 func lineOf(data []byte, line int) string {
 	i := 1
 	for l := range bytes.Lines(data) {

@@ -1,4 +1,4 @@
-// Package alerts reads the firing alerts from Alertmanager, and silences them.
+// Package alerts reads and silences alerts.
 // In: the address of Alertmanager, and its password. Out: alerts and silences, from Alertmanager's API v2.
 package alerts
 
@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Alert is a firing alert, as Alertmanager returns it.
+// Alert is a firing alert in Alertmanager's format.
 type Alert struct {
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
@@ -42,19 +42,17 @@ const (
 	LabelVC   = "vc"
 )
 
-// Heartbeat is the alert that always fires. If it is missing, no alerts arrive. Clients hide this alert from users.
+// Heartbeat is an alert that always fires. If it is missing, no alerts arrive. Clients hide this alert from users.
 const Heartbeat = "Heartbeat"
 
-// ErrAway means that Alertmanager doesn't respond. ErrNone means that the cluster has no Alertmanager. In both cases, the client doesn't know which
-// alerts fire.
+// ErrAway means that Alertmanager doesn't respond. ErrNone means that the cluster has no Alertmanager. In both cases, the firing alerts are unknown.
 var (
 	ErrAway = errors.New("Alertmanager doesn't answer") //nolint:staticcheck // it is a name
 	ErrNone = errors.New("there is no Alertmanager to ask")
 )
 
 const (
-	// askTime is the time limit of a request, maxBytes is the maximum size of a response, and keepFor is how long a response is reused for other
-	// callers.
+	// askTime is the timeout of a request. maxBytes is the maximum size of a response. keepFor is the lifetime of a cached response.
 	askTime  = 10 * time.Second
 	maxBytes = 32 << 20
 	keepFor  = 5 * time.Second
@@ -64,10 +62,9 @@ const (
 type Options struct {
 	// URL is the address of Alertmanager; empty if the cluster has no Alertmanager, or Send is set.
 	URL string
-	// Send sends a request to the API of Alertmanager, and returns the status and the body of the response; nil means that requests are sent to
-	// URL.
+	// Send sends a request to the API of Alertmanager, and returns the status and the body of the response; nil sends requests to URL.
 	Send func(ctx context.Context, method, path string, query url.Values, body []byte) (status int, answer []byte, err error)
-	// Password reads Alertmanager's password; nil if there is no password.
+	// Password reads Alertmanager's password. It is nil if Alertmanager has no password.
 	Password func() (secret.String, error)
 	Now      func() time.Time // nil is time.Now
 	// Failed is called with the reason if Alertmanager doesn't respond.
@@ -102,7 +99,7 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// All returns the firing alerts, including silenced alerts. The result may be a few seconds old. The slice is shared, and must not be changed.
+// All returns the firing alerts, including silenced alerts. The result may be a few seconds old. Callers share the slice and must not change it.
 func (c *Client) All(ctx context.Context) ([]Alert, error) {
 	if c.send == nil {
 		return nil, ErrNone
@@ -119,14 +116,14 @@ func (c *Client) All(ctx context.Context) ([]Alert, error) {
 	return c.have, c.err
 }
 
-// forget discards the stored response, so that the next call of All sends a request to Alertmanager.
+// forget discards the cached response, so that the next call of All sends a request to Alertmanager.
 func (c *Client) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked = time.Time{}
 }
 
-// firing selects the firing alerts, including silenced alerts.
+// firing is the query for firing alerts, including silenced alerts.
 var firing = url.Values{"active": {"true"}, "silenced": {"true"}, "inhibited": {"false"}, "unprocessed": {"false"}}
 
 func (c *Client) ask(ctx context.Context) ([]Alert, error) {

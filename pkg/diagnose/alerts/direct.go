@@ -12,12 +12,11 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// inside is the HTTP client for services in the cluster. It ignores the proxies of the environment, and doesn't follow redirects, because these
-// would receive the password.
+// inside is the HTTP client for services in the cluster. It ignores the proxies of the environment and doesn't follow redirects, because a proxy or
+// another server would receive the password.
 var inside = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
-// direct sends requests to Alertmanager's address.
 type direct struct {
 	at       *url.URL
 	password func() (secret.String, error)

@@ -18,7 +18,7 @@ type Matcher struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 	Regex bool   `json:"isRegex"`
-	// Equal is false if the matcher selects alerts whose label doesn't match. Older versions of Alertmanager omit it.
+	// Equal is false if the matcher selects alerts whose label doesn't match. Older versions of Alertmanager omit this field.
 	Equal *bool `json:"isEqual,omitempty"`
 }
 
@@ -45,16 +45,16 @@ type Silence struct {
 	} `json:"status,omitzero"`
 }
 
-// ErrNoSilence means that Alertmanager doesn't know a silence.
+// ErrNoSilence means that Alertmanager has no silence with the given id.
 var ErrNoSilence = errors.New("the silence is not found")
 
-// InvalidError explains why Alertmanager rejects a silence.
+// InvalidError contains Alertmanager's reason for rejecting a silence.
 type InvalidError struct{ Said string }
 
 // Error implements error.
 func (e *InvalidError) Error() string { return "Alertmanager refuses it: " + e.Said }
 
-// longest is the maximum number of bytes of Alertmanager's message in an error.
+// longest limits the length of Alertmanager's message in an error, in bytes.
 const longest = 500
 
 // said returns the message of a rejected request. Alertmanager writes it as a JSON string.
@@ -81,7 +81,7 @@ func (c *Client) Silences(ctx context.Context) ([]Silence, error) {
 	return all, nil
 }
 
-// oneSilence is the beginning of the API path of a silence.
+// oneSilence is the prefix of the API path of a silence.
 const oneSilence = "silence/"
 
 // Silence returns one silence, even if it has ended.

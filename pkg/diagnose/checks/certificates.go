@@ -10,9 +10,9 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// Minimum numbers of days until certificates expire. A kubelet renews its certificates at the latest when a tenth of their lifetime is left, which
-// is 36 days of a year, and paictl's timer renews the certificates of the control plane 60 days before they expire. If fewer days are left, renewal
-// doesn't work. The alerts CertificateExpires and CertificateExpiresSoon have the same limits.
+// Minimum numbers of days until certificates expire. With fewer days left, renewal doesn't work. A kubelet renews its certificates when at most a
+// tenth of their lifetime is left, which is 36 days of a year. paictl's timer renews the certificates of the control plane 60 days before they
+// expire. The alerts CertificateExpires and CertificateExpiresSoon have the same limits.
 const (
 	CertificateWarning = 30
 	CertificateProblem = 7
@@ -24,22 +24,22 @@ const (
 	CertificateKubeletServer = "kubelet-server"
 )
 
-// Certificate is one of the cluster's certificates on a machine.
+// Certificate is a certificate on a machine.
 type Certificate struct {
 	Host    string `json:"host"`
 	Name    string `json:"name"` // kubelet, kubelet-server, apiserver, etcd/server, admin.conf …
 	Subject string `json:"subject,omitempty"`
 	// Issuer is the common name of the CA that signed the certificate.
 	Issuer string `json:"issuer,omitempty"`
-	// SelfSigned means that the kubelet itself signed its serving certificate, so that it can't be verified.
+	// SelfSigned means that the kubelet signed its own serving certificate. Such a certificate can't be verified.
 	SelfSigned bool      `json:"selfSigned,omitempty"`
 	CA         bool      `json:"ca,omitempty"`
 	Expires    time.Time `json:"expires"`
-	// Days is the number of days until the certificate expires, rounded down; negative if it has expired.
+	// Days is the number of days until the certificate expires, rounded down. It is negative if the certificate has expired.
 	Days    int  `json:"days"`
 	Expired bool `json:"expired,omitempty"`
 	left    time.Duration
-	// Error is the reason if the file could not be read as a certificate.
+	// Error is the reason why the file could not be read as a certificate, or "".
 	Error string `json:"error,omitempty"`
 }
 
@@ -62,13 +62,13 @@ func ReadCertificate(host, name string, data []byte, now time.Time) Certificate 
 	return c
 }
 
-// NewCertificate returns a certificate of which only the name and the expiry are known.
+// NewCertificate returns a certificate with only a name and an expiry.
 func NewCertificate(name string, expires, now time.Time) *Certificate {
 	left := expires.Sub(now)
 	return &Certificate{Name: name, Expires: expires.UTC(), Days: int(left.Hours() / 24), Expired: left <= 0, left: left}
 }
 
-// Left returns the remaining validity for people, in days, or in hours or minutes on the last day.
+// Left returns the remaining validity as text: in days, or in hours or minutes on the last day.
 func (c *Certificate) Left() string {
 	switch {
 	case c.Expired:
@@ -81,8 +81,7 @@ func (c *Certificate) Left() string {
 	return plural.Of(int(c.left.Minutes()), "minute")
 }
 
-// Judge returns a finding if the certificate can't be read or expires too soon, and otherwise nil. The name may be empty if only the expiry is
-// known.
+// Judge returns a finding if the certificate can't be read or expires too soon, and otherwise nil. The name may be empty.
 func (c *Certificate) Judge() *Finding {
 	called := "the certificate " + c.Name
 	if c.Name == "" {

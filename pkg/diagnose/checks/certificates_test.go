@@ -17,7 +17,6 @@ import (
 
 var now = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 
-// signed returns the PEM file of a certificate that expires after left.
 func signed(t *testing.T, issuer string, left time.Duration) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -7,11 +7,10 @@ import (
 )
 
 const (
-	// MaxSkew is the maximum difference between a machine's clock and the clocks of the other machines. If the difference is larger, etcd, leases
-	// and tokens fail. k0sctl uses the same limit.
+	// MaxSkew is the maximum difference between a machine's clock and the clocks of the other machines. With a larger difference, etcd, leases and
+	// tokens fail. k0sctl uses the same limit.
 	MaxSkew = 30 * time.Second
-	// MaxLead is how far the operator's clock may be behind the machines' clocks. The limit is five minutes, because kubeadm backdates its
-	// certificates by five minutes.
+	// MaxLead limits how far the operator's clock may be behind the machines' clocks. kubeadm backdates its certificates by the same five minutes.
 	MaxLead = 5 * time.Minute
 )
 
@@ -21,8 +20,8 @@ type Clock struct {
 	Says, Asked, Answered time.Time
 }
 
-// reading is how far a host's clock is ahead of the operator's clock. The value is between least and most, because the host read its clock at some
-// time between the request and the response.
+// reading is the difference between a host's clock and the operator's clock. It is positive if the host's clock is ahead. The exact value is
+// unknown, but it is between least and most, because the host read its clock between the request and the response.
 type reading struct {
 	of          *Clock
 	least, most time.Duration
@@ -30,7 +29,7 @@ type reading struct {
 
 func (r reading) middle() time.Duration { return (r.least + r.most) / 2 }
 
-// ahead returns by how much r is at least ahead of o. The result is negative if r is behind o, and 0 if the readings are too uncertain.
+// ahead returns the minimum lead of r over o. The result is negative if r is behind o, and 0 if the readings are too uncertain.
 func (r reading) ahead(o reading) time.Duration {
 	switch {
 	case r.least > o.most:
@@ -75,8 +74,8 @@ func Clocks(all []Clock) []Finding {
 	return out
 }
 
-// median returns the median reading. For an even number of readings, it returns the one of the two middle readings that is nearer to the operator's
-// clock, so that of two machines one counts as right.
+// median returns the median reading. Of two middle readings, it returns the reading that is nearer to the operator's clock. With two machines, one
+// clock therefore counts as right.
 func median(rs []reading) reading {
 	rs = slices.Clone(rs)
 	slices.SortStableFunc(rs, func(a, b reading) int { return int(max(-1, min(1, a.middle()-b.middle()))) })
@@ -87,14 +86,14 @@ func median(rs []reading) reading {
 	return low
 }
 
-// TimeServices returns the units of programs that synchronize the clock. If none runs, paictl starts the first installed unit.
+// TimeServices returns the units of programs that synchronize the clock. If no such unit runs, paictl starts the first installed unit.
 func TimeServices() []string {
 	return []string{"systemd-timesyncd", "chrony", "chronyd", "ntp", "ntpd", "ntpsec", "openntpd", "phc2sys", "ptp4l"}
 }
 
-// TimeSync describes how a machine's clock is synchronized.
+// TimeSync describes the synchronization of a machine's clock.
 type TimeSync struct {
-	// Installed and Running are units of TimeServices.
+	// Installed and Running contain units of TimeServices.
 	Installed, Running []string
 	// Source and Synced are the fields of layout.Facts.
 	Source, Synced string

@@ -8,8 +8,8 @@ const (
 	ConditionNextBoot      = "GPUDriverMissingAtNextBoot"
 )
 
-// Condition returns the remedy for a condition of a node, and reports whether the condition is bad if it is true. It knows the conditions of
-// Kubernetes, of paictl's agents, and of node-problem-detector. All other conditions count as good, because other programs also set good conditions.
+// Condition returns the remedy for a condition of a node, and reports whether the condition is bad if it is true. It covers the conditions of
+// Kubernetes, paictl's agents and node-problem-detector. It treats all other conditions as good, because other programs also set good conditions.
 func Condition(kind string) (remedy string, bad bool) {
 	switch {
 	case kind == "DiskPressure":

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// Minimum percentages of free space and free inodes of a file system. By default, the kubelet evicts pods below 10 % of a file system or 5 % of
-// its inodes, and removes images below 15 %. The alerts about file systems and volumes have the same limits.
+// Minimum percentages of free space and free inodes of a file system. By default, the kubelet evicts pods below 10 % of the space or 5 % of the
+// inodes, and removes images below 15 % of the space. The alerts about file systems and volumes have the same limits.
 const (
 	RoomWarning = 10
 	RoomProblem = 5
 )
 
-// FilesystemsScript defines the function filesystems, whose output Filesystems reads.
+// FilesystemsScript defines the shell function filesystems. Filesystems parses its output.
 //
 //go:embed filesystems.sh
 var FilesystemsScript string
@@ -25,12 +25,12 @@ type Filesystem struct {
 	Point              string
 	Size, Free         int64 // KiB
 	Inodes, FreeInodes int64 // 0 if it has no limit for them
-	// Paths are the folders on this file system that a script checked.
+	// Paths lists the checked folders on this file system.
 	Paths []string
 }
 
-// Filesystems parses the rows "path mountpoint KiB free-KiB device inodes free-inodes". It returns each file system once, because a device may be
-// mounted in many places.
+// Filesystems parses the rows "path mountpoint KiB free-KiB device inodes free-inodes". It returns each file system once, even if a device is
+// mounted in several places.
 func Filesystems(rows [][]string) []*Filesystem {
 	var out []*Filesystem
 	by := map[string]*Filesystem{}

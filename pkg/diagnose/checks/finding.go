@@ -1,6 +1,6 @@
-// Package checks judges facts about a cluster. Each subject is one file: the script that reads its facts on a machine (if any), their
-// type, the limits, and a function from facts to findings.
-// In: facts. Out: findings. preflight, the doctor, "cluster status" and "status" decide which findings they show, and how.
+// Package checks evaluates facts about a cluster. Each file covers one subject. It contains the script that reads the facts on a machine (if any),
+// the type of the facts, the limits, and a function from facts to findings.
+// In: facts. Out: findings. preflight, the doctor, "cluster status" and "status" choose which findings they show.
 package checks
 
 import "fmt"
@@ -11,20 +11,20 @@ const (
 	Warning = "warning"
 )
 
-// Finding is a problem of a machine, or of all machines.
+// Finding is a problem of a machine or of all machines.
 type Finding struct {
 	Host     string `json:"host,omitempty"`
 	Check    string `json:"check"` // stable name: os, sudo, clock, port …
 	Severity string `json:"severity"`
 	Message  string `json:"message"`
-	// Evidence is the observation, quoted verbatim if it is a message of another program.
+	// Evidence is the observation. A message of another program is quoted verbatim.
 	Evidence string `json:"evidence,omitempty"`
 	Remedy   string `json:"remedy,omitempty"`
-	// By is the ID of the preflight check that reports the finding. Check is the same ID or a more specific one.
+	// By is the ID of the preflight check that reports the finding. Check is the same ID or a more specific ID.
 	By string `json:"-"`
 	// Advice means that a run can continue despite the finding.
 	Advice bool `json:"-"`
-	// Fix is shell code that repairs the problem safely with --fix. It is empty if a person must decide.
+	// Fix is shell code for --fix that repairs the problem safely. It is empty if the problem needs a decision by a person.
 	Fix string `json:"-"`
 	// Fixable reports whether --fix would repair the problem.
 	Fixable bool `json:"fixable,omitempty"`

@@ -6,8 +6,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// GPUs compares the GPUs of a machine with the GPUs of its SKU in layout.yaml; gpu is nil if the SKU has no GPUs. managed means that paictl manages
-// the machines' drivers.
+// GPUs compares the GPUs of a machine with the GPUs of its SKU in layout.yaml. The argument gpu is nil if the SKU has no GPUs. The argument managed
+// means that paictl manages the machines' drivers.
 func GPUs(f *layout.Facts, sku string, gpu *layout.GPU, managed bool) []Finding {
 	listed := 0
 	if gpu != nil {
@@ -17,8 +17,8 @@ func GPUs(f *layout.Facts, sku string, gpu *layout.GPU, managed bool) []Finding 
 		listed = gpu.Count
 	}
 	bus, driver := len(f.PCIGPUs), len(f.NVIDIA)
-	// A display adapter of a server counts as a GPU on the bus. Only NVIDIA's driver can tell a display adapter from a GPU. Without the driver,
-	// NVIDIA's devices on the bus count.
+	// A display adapter of a server counts as a GPU on the bus. Only NVIDIA's driver can distinguish a display adapter from a GPU. Without the driver,
+	// count NVIDIA's devices on the bus.
 	unlisted := driver
 	if managed && driver == 0 && f.Driver == "" && f.DriverError == "" {
 		unlisted = len(f.NVIDIADevices())
@@ -40,8 +40,8 @@ func GPUs(f *layout.Facts, sku string, gpu *layout.GPU, managed bool) []Finding 
 	return nil
 }
 
-// Driver converts gpudriver's findings about a machine's NVIDIA driver. Even a driver without such findings may fail: then the finding is the
-// driver's error.
+// Driver converts gpudriver's findings about a machine's NVIDIA driver. If gpudriver has no findings but the driver fails, it returns a finding
+// with the driver's error.
 func Driver(f *layout.Facts, findings []gpudriver.Finding) (out []Finding) {
 	if len(findings) == 0 && f.DriverError != "" {
 		one := problem("gpu-driver", "on the machine: nvidia-smi, dmesg | grep -i nvrm; a reboot loads a replaced driver; paictl node driver upgrade installs another", "NVIDIA's driver doesn't answer")

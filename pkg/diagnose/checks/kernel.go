@@ -1,10 +1,10 @@
 package checks
 
-// Setting is a kernel setting, and the file that contains it.
+// Setting is a kernel setting in a file.
 type Setting struct{ Name, Value, File string }
 
-// Overridden reports settings that other files change at boot, because systemd reads those files after ours. later are the settings in those files,
-// want the values that the cluster needs, and ours is the name of our file.
+// Overridden reports settings that other files change at boot. systemd reads those files after the file of paictl. The argument later contains the
+// settings in those files. The argument want contains the values that the cluster needs. The argument ours is the name of paictl's file.
 func Overridden(later []Setting, want map[string]string, ours string) (out []Finding) {
 	for _, x := range later {
 		if x.Value != want[x.Name] {

@@ -2,7 +2,7 @@ package checks
 
 import "k8s.io/apimachinery/pkg/util/version"
 
-// KubeletsBehind is how many minor releases a kubelet may be behind its API server.
+// KubeletsBehind is the maximum number of minor releases between a kubelet and a newer API server.
 // https://kubernetes.io/releases/version-skew-policy/
 const KubeletsBehind = 3
 

@@ -23,7 +23,7 @@ func certificateRenewal(_ context.Context, c *Cluster) (out []Finding, _ error) 
 	return out, nil
 }
 
-// shortLived is the maximum lifetime of a client certificate that is meant to be replaced often.
+// shortLived is the maximum lifetime of a client certificate that is intended to be replaced often.
 const shortLived = 45 * 24 * time.Hour
 
 func kubeconfigCertificate(_ context.Context, c *Cluster) ([]Finding, error) {

@@ -91,7 +91,7 @@ func named(t *testing.T, id string) *Check {
 	return Checks()[at]
 }
 
-// ask runs one check, and returns its warnings and problems in the form "verdict where: message -> remedy".
+// ask runs one check. It returns the warnings and problems in the form "verdict where: message -> remedy".
 func ask(t *testing.T, c *Cluster, id string) (out []string) {
 	t.Helper()
 	check := named(t, id)
@@ -107,7 +107,6 @@ func ask(t *testing.T, c *Cluster, id string) (out []string) {
 	return out
 }
 
-// onMachines returns the IDs of the checks that only need the machines' output.
 func onMachines() (ids []string) {
 	for _, c := range Checks() {
 		if c.Needs&^(Machines|Managed) == 0 && c.ID != "api-server" {
@@ -163,7 +162,7 @@ func contained(c *Cluster) *Cluster {
 	return c
 }
 
-// outside changes a cluster so that one machine isn't a member and has no programs or settings of a member, and returns the cluster.
+// outside changes a cluster so that one machine isn't a member and has no programs or settings of a member.
 func outside(c *Cluster, name string) *Cluster {
 	c.Look.Machines[name].More = [][]string{{"end", "ok"}}
 	c.Look.Machines[name].Settings = []engine.Change{{Target: "sysctl net.ipv4.ip_forward"}, {Target: "/etc/hosts"}, {Target: "swapoff"}}
@@ -306,7 +305,6 @@ func TestFaultsOfMachinesAreFound(t *testing.T) {
 	}
 }
 
-// backedUp returns a function that adds the note of a backup at a time to a cluster.
 func backedUp(t *testing.T, at time.Time) func(*Cluster) {
 	t.Helper()
 	return func(c *Cluster) {
@@ -464,7 +462,7 @@ func TestAnotherClustersAPIIsTold(t *testing.T) {
 	assert.Empty(t, ask(t, c, "nodes-listed"), "it is told once")
 }
 
-// The API counts as available to a user who may only read little. If the API doesn't accept the user's credentials, the report contains the reason.
+// The API counts as available even if the user has few permissions. If the API rejects the user's credentials, the report contains the reason.
 func TestAnAPIThatRefusesIsNotOneThatIsDown(t *testing.T) {
 	c := patient(t, 1, 1)
 	c.apiErr = hint.Wrap(apierrors.NewUnauthorized("who are you"), "renew it")

@@ -22,7 +22,7 @@ func clockChecks() []*Check {
 }
 
 func timeService(_ context.Context, c *Cluster) (out []Finding, _ error) {
-	// The clock of a container is the clock of its host.
+	// A container uses the clock of its host.
 	if !slices.ContainsFunc(c.machines(), func(m *machine) bool { return m.Facts.Container == "" }) {
 		return skip("the machines are containers, whose clock is their host's"), nil
 	}

@@ -24,27 +24,26 @@ import (
 	"github.com/openpai/paictl/pkg/services"
 )
 
-// Cluster holds the state that checks examine. Unknown parts are nil; the needs of a check determine which parts are set.
+// Cluster holds the state that checks examine. The needs of a check determine which fields are set. Unknown fields are nil.
 type Cluster struct {
-	// Config is the configuration in the folder Dir. Spec is the specification of its machines, if paictl installed
-	// them.
+	// Config is the configuration in the folder Dir. Spec describes its machines, if paictl has installed the cluster.
 	Config *config.Cluster
 	Dir    string
 	Spec   *engine.Spec
-	// Mistakes are the mistakes in the folder that don't prevent paictl from reading the machines.
+	// Mistakes lists mistakes in the folder that don't affect the list of machines.
 	Mistakes config.Findings
 	// Look holds the output of the scripts on the machines.
 	Look *cluster.Look
-	// Kube is the connection to the API, Jobs the client for jobs, and Platform the client for services.
+	// Kube is the connection to the API. Jobs is the client for jobs. Platform is the client for services.
 	Kube     *kube.Cluster
 	Jobs     *job.Client
 	Platform *services.Platform
 	// Now returns the time of the operator's clock.
 	Now func() time.Time
-	// Image is the image of the doctor's pods; JobImage is the image of the end-to-end jobs.
+	// Image is the image of the doctor's pods. JobImage is the image of the end-to-end jobs.
 	Image, JobImage string
 
-	// owner identifies this run on the objects that it creates: user@host, pid.
+	// owner is the value "user@host, pid" that identifies this run on its objects.
 	owner    string
 	apiErr   error
 	pods     *probe
@@ -64,8 +63,7 @@ type lazy[T any] struct {
 	err   error
 }
 
-// get returns the result of ask. If ask is interrupted because the time of a check has expired, the result isn't kept, and the next call runs ask
-// again.
+// get returns the result of ask. If a check's time limit interrupts ask, get doesn't store the result, and the next call runs ask again.
 func (l *lazy[T]) get(ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,7 +80,7 @@ func (l *lazy[T]) get(ctx context.Context, ask func(context.Context) (T, error))
 // pageSize is the maximum number of objects in one response.
 const pageSize = 1000
 
-// NoAPI records why the API can't be reached.
+// NoAPI records the reason why the API can't be reached.
 func (c *Cluster) NoAPI(err error) { c.apiErr = err }
 
 // Nodes returns the nodes in the API.
@@ -114,7 +112,7 @@ func (c *Cluster) AllPods(ctx context.Context) ([]corev1.Pod, error) {
 	})
 }
 
-// Slices returns the ResourceSlices that agents and drivers publish. It returns an empty list if the API server doesn't know ResourceSlices.
+// Slices returns the ResourceSlices of agents and drivers. It returns an empty list if the API server doesn't support ResourceSlices.
 func (c *Cluster) Slices(ctx context.Context) ([]resourceapi.ResourceSlice, error) {
 	return c.slices.get(ctx, func(ctx context.Context) ([]resourceapi.ResourceSlice, error) {
 		list, err := c.Kube.Client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
@@ -128,7 +126,7 @@ func (c *Cluster) Slices(ctx context.Context) ([]resourceapi.ResourceSlice, erro
 	})
 }
 
-// Frameworks returns the jobs. It returns an empty list if the API server doesn't know Frameworks.
+// Frameworks returns the jobs. It returns an empty list if the API server doesn't support Frameworks.
 func (c *Cluster) Frameworks(ctx context.Context) ([]v1.Framework, error) {
 	return c.jobs.get(ctx, func(ctx context.Context) ([]v1.Framework, error) {
 		list, err := c.Jobs.Frameworks.List(ctx, "")
@@ -155,7 +153,6 @@ func (c *Cluster) Pushed(ctx context.Context) (*store.Copy, error) {
 	})
 }
 
-// machines returns the machines of the folder that responded, with their output.
 func (c *Cluster) machines() []*machine {
 	var out []*machine
 	if c.Spec == nil || c.Look == nil {
@@ -169,14 +166,14 @@ func (c *Cluster) machines() []*machine {
 	return out
 }
 
-// machine is a machine that responded to the query, with its response. rows holds the rows of the response for the doctor.
+// machine is a machine that responded to the query. rows holds the rows of its response for the doctor.
 type machine struct {
 	*engine.Node
 	*cluster.Looked
 	rows [][]string
 }
 
-// all returns the rows of a kind that have at least n more fields, without the kind.
+// all returns the rows of a kind with at least n more fields, without the kind.
 func (m *machine) all(kind string, n int) (out [][]string) {
 	for _, r := range m.rows {
 		if r[0] == kind && len(r) > n {
@@ -196,13 +193,13 @@ func (m *machine) value(prefix ...string) string {
 	return ""
 }
 
-// joined reports whether the machine itself says that it is a member of the cluster.
+// joined reports whether the machine's own state shows that it is a member of the cluster.
 func (c *Cluster) joined(name string) bool {
 	m := c.status(name)
 	return m != nil && m.State != cluster.StateOutside && m.State != cluster.StateUnreachable
 }
 
-// status returns a machine's status in Look, or nil if it isn't known.
+// status returns a machine's status in Look, or nil if the status is unknown.
 func (c *Cluster) status(name string) *cluster.MachineStatus {
 	if c.Look == nil || c.Look.Status == nil {
 		return nil
@@ -215,7 +212,7 @@ func (c *Cluster) status(name string) *cluster.MachineStatus {
 	return nil
 }
 
-// Fresh returns the same cluster without all state that was read so far.
+// Fresh returns the same cluster without any cached state.
 func (c *Cluster) Fresh() *Cluster {
 	return &Cluster{Config: c.Config, Dir: c.Dir, Mistakes: c.Mistakes, Spec: c.Spec, Kube: c.Kube, Jobs: c.Jobs, Platform: c.Platform, Now: c.Now, Image: c.Image, JobImage: c.JobImage}
 }

@@ -23,7 +23,7 @@ func diskChecks() []*Check {
 	}
 }
 
-// roomOf returns a check that finds nearly full file systems of machines. The argument is "disk" for space, or "inodes".
+// roomOf returns a check for nearly full file systems of machines. The argument is "disk" for space, or "inodes".
 func roomOf(what string) func(context.Context, *Cluster) ([]Finding, error) {
 	return func(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		for _, m := range c.machines() {

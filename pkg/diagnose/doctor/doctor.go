@@ -1,4 +1,4 @@
-// Package doctor finds problems of a cluster: of its machines, Kubernetes, network, storage, services, GPUs and jobs. Each check is a value that
+// Package doctor finds problems of a cluster's machines, Kubernetes, network, storage, services, GPUs and jobs. Each check is a value that
 // describes its subject and its needs.
 // In: connections to the machines and to the API, a configuration folder; each of these may be missing. Out: a Report with a remedy for each
 // problem, and repairs for problems that can be repaired safely.
@@ -29,10 +29,10 @@ const (
 // rank returns a number that is higher for worse verdicts.
 func (v Verdict) rank() int { return slices.Index([]Verdict{OK, Skipped, Warning, Problem}, v) }
 
-// Need is a set of things that a check requires, such as the API server.
+// Need is a set of requirements of a check, such as the API server.
 type Need int
 
-// Needs of checks. A check whose needs aren't met is skipped, and its finding explains why.
+// Needs of checks. A check whose needs aren't met is skipped. Its finding contains the reason.
 const (
 	Machines Need = 1 << iota // output of machines by SSH
 	API                       // the API server
@@ -64,27 +64,27 @@ type Check struct {
 	Needs Need
 	// Limit is the maximum duration of the check; zero means a minute.
 	Limit time.Duration
-	// Ends is how long the check may take to remove its objects after its limit has expired or the run was canceled.
+	// Ends limits the time for removing the check's objects after its limit has expired or the run was canceled.
 	Ends time.Duration
-	// Run returns problems, or notes with the verdicts ok and skipped. If it returns no findings, the verdict is ok.
+	// Run returns problems, or notes with the verdicts ok and skipped. Without findings, the verdict is ok.
 	Run func(context.Context, *Cluster) ([]Finding, error)
 }
 
 // Docs returns the location of the check's description.
 func (c *Check) Docs() string { return "docs/doctor.md#" + c.ID }
 
-// Groups returns the groups of checks, in the order in which they are shown.
+// Groups returns the groups of checks in display order.
 func Groups() []string {
 	return []string{"machines", "kubernetes", "network", "storage", "configuration", "services", "gpus", "jobs", "end-to-end"}
 }
 
 // Finding is the result of a check for one machine, service or object, or for the whole cluster.
 type Finding struct {
-	// The machine, service or object that the finding is about. It is empty if the finding is about the cluster.
+	// The machine, service or object of the finding. It is empty for findings about the cluster.
 	Where   string  `json:"where,omitempty"`
 	Verdict Verdict `json:"verdict"`
 	Message string  `json:"message"`
-	// Evidence is the observation, quoted verbatim if it is a message of another program.
+	// Evidence is the observation. A message of another program is quoted verbatim.
 	Evidence string `json:"evidence,omitempty"`
 	Remedy   string `json:"remedy,omitempty"`
 	// Fixable means that --fix repairs the problem. Fix is the repair.
@@ -100,18 +100,17 @@ func warning(where, remedy, format string, args ...any) Finding {
 	return Finding{Where: where, Verdict: Warning, Remedy: remedy, Message: fmt.Sprintf(format, args...)}
 }
 
-// found converts a finding of pkg/diagnose/checks to a finding of the doctor.
 func found(f checks.Finding) Finding {
 	verdict := map[string]Verdict{checks.Error: Problem, checks.Warning: Warning}
 	return Finding{Where: f.Host, Verdict: verdict[f.Severity], Message: f.Message, Evidence: f.Evidence, Remedy: f.Remedy}
 }
 
-// note returns a finding that is worth knowing but not a problem.
+// note returns a finding that is useful information but not a problem.
 func note(where, format string, args ...any) Finding {
 	return Finding{Where: where, Verdict: OK, Message: fmt.Sprintf(format, args...)}
 }
 
-// skip returns a finding that explains why a check doesn't apply.
+// skip returns a finding with the reason why a check doesn't apply.
 func skip(format string, args ...any) []Finding {
 	return []Finding{{Verdict: Skipped, Message: fmt.Sprintf(format, args...)}}
 }
@@ -135,7 +134,7 @@ type Result struct {
 	Needs   []string `json:"needs"`
 	Verdict Verdict  `json:"verdict"`
 	Docs    string   `json:"docs"`
-	// Findings are sorted by verdict, the worst first. The list is empty if there are neither problems nor notes.
+	// Findings is sorted by verdict, the worst first. It is empty if the check found no problems and has no notes.
 	Findings []Finding `json:"findings"`
 	Seconds  float64   `json:"seconds"`
 }
@@ -152,7 +151,7 @@ type Report struct {
 	Fixes   []Fixed  `json:"fixes,omitempty"`
 }
 
-// Counts are the numbers of checks by verdict.
+// Counts holds the numbers of checks by verdict.
 type Counts struct {
 	OK      int `json:"ok"`
 	Skipped int `json:"skipped"`
@@ -160,7 +159,6 @@ type Counts struct {
 	Problem int `json:"problem"`
 }
 
-// count computes the counts and the verdict from the results.
 func (r *Report) count() {
 	r.Counts, r.Verdict = Counts{}, OK
 	for _, one := range r.Results {
@@ -189,12 +187,12 @@ func Checks() []*Check {
 	return all
 }
 
-// gates maps each need to the check that shows whether the need is met. If other checks are skipped because the need isn't met, only the gate
-// reports the problem, so the gate always runs with them.
+// gates maps each need to the check that reports whether the need is met. If other checks are skipped because the need isn't met, only this check
+// reports the problem. The gate therefore always runs with these checks.
 var gates = map[Need]string{Machines: "machines-reachable", API: "api-server", Pods: "pods-start"}
 
-// Select returns the checks that only names by ID or group, without the checks that without names. It adds the gates of their needs. It also returns
-// unknown names.
+// Select returns the checks whose ID or group is in the second argument and not in the third argument. It adds the gates of their needs. It also
+// returns unknown names.
 func Select(all []*Check, only, without []string) (chosen []*Check, unknown []string) {
 	named := func(c *Check, names []string) bool {
 		return slices.Contains(names, c.ID) || slices.Contains(names, c.Group)

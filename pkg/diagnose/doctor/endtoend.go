@@ -24,11 +24,11 @@ import (
 const (
 	// EndToEnd is the group of checks that run jobs.
 	EndToEnd = "end-to-end"
-	// endUser is the user who owns the doctor's jobs.
+	// endUser is the owner of the doctor's jobs.
 	endUser = "paictl-doctor"
 	// jobWithin is the maximum time from the submission of a job to its end.
 	jobWithin = 4 * time.Minute
-	// defaultVC is the virtual cluster of jobs if the cluster doesn't have our scheduler.
+	// defaultVC is the virtual cluster of jobs if the cluster doesn't have paictl's scheduler.
 	defaultVC = "default"
 )
 
@@ -47,19 +47,18 @@ func endToEndChecks() []*Check {
 	}
 }
 
-// trial is one job that the doctor runs.
 type trial struct {
 	vc, name string
-	// machines are the host names of the machines that run one task each. If machines is empty, one task runs on any machine.
+	// machines contains the host names of machines that run one task each. If machines is empty, one task runs on any machine.
 	machines []string
-	// nodes are the names of these machines' nodes.
+	// nodes contains the names of these machines' nodes.
 	nodes []string
 }
 
 func (t *trial) tasks() int { return max(len(t.machines), 1) }
 
-// facts returns the settings and resources that a client needs to submit jobs, and an image for the doctor's jobs. If these aren't known, the
-// findings explain the reason. Before that, facts removes objects that an earlier doctor left.
+// facts returns the settings and resources for submitting jobs, and an image for the doctor's jobs. If a value is unknown, the findings contain the
+// reason. facts first removes objects that an earlier doctor has left.
 func (c *Cluster) facts(ctx context.Context) (*job.Facts, string, []Finding) {
 	left, err := doctorLeft(ctx, c)
 	if err != nil {
@@ -136,8 +135,8 @@ func gangJob(ctx context.Context, c *Cluster) ([]Finding, error) {
 	if all := sortedKeys(facts.Cluster.VirtualClusters); len(all) > 0 && !slices.Contains(all, vc) {
 		vc = all[0]
 	}
-	// Choose other machines each time, so that all machines are tested in the long run. Only the scheduler knows which machines have enough room,
-	// and machines with fewer tasks are more likely to have it.
+	// Choose other machines each time, so that all machines are tested in the long run. Prefer machines with fewer tasks, because they are more likely
+	// to have enough room. Only the scheduler can determine the free room.
 	rand.Shuffle(len(able), func(i, j int) { able[i], able[j] = able[j], able[i] }) //nolint:gosec // a sample
 	slices.SortStableFunc(able, func(a, b *corev1.Node) int { return busy[a.Name] - busy[b.Name] })
 	t := trial{vc: vc, name: "gang-" + mark()}
@@ -160,8 +159,8 @@ func hasAll(have, want map[string]string) bool {
 func (t *trial) text(image string) ([]byte, error) {
 	roles, groups := map[string]any{}, map[string]any{}
 	for i := range t.tasks() {
-		// Each role is a separate affinity group. Otherwise the scheduler would search for one machine for both roles. Roles wait for each other
-		// even in separate groups.
+		// Each role is a separate affinity group. Otherwise the scheduler would search for one machine for both roles. Roles in separate groups also wait
+		// for each other.
 		groups[role(i)] = map[string]any{"affinityGroupName": role(i)}
 		roles[role(i)] = map[string]any{
 			"instances": 1, "dockerImage": "image", "completion": map[string]any{"minFailedInstances": 1, "minSucceededInstances": -1},
@@ -203,7 +202,7 @@ func (c *Cluster) try(ctx context.Context, facts *job.Facts, image string, t tri
 		return []Finding{problem(t.vc, errs[0].Remedy, "the doctor's job is refused: %s", errs[0].Message)}
 	}
 	c.dress(objects, t)
-	// Remove the job in any case, even if the submission was interrupted.
+	// Remove the job even if the submission was interrupted.
 	defer func() {
 		if err := c.forget(context.WithoutCancel(ctx), objects.Framework.Name); err != nil {
 			out = append(out, warning(t.vc, "paictl job delete --user "+endUser+" "+t.name, "the doctor's job could not be removed: %v", err))
@@ -232,7 +231,6 @@ func (c *Cluster) dress(o *render.Objects, t trial) {
 	}
 }
 
-// judge waits until a job has finished, and returns findings about the job.
 func (c *Cluster) judge(ctx context.Context, t trial) []Finding {
 	j, err := c.Jobs.Resolve(ctx, endUser, t.name)
 	if err != nil {
@@ -280,7 +278,7 @@ func (c *Cluster) judge(ctx context.Context, t trial) []Finding {
 	return []Finding{f}
 }
 
-// forget deletes a job, and its record in the history.
+// forget deletes a job and its record in the history.
 func (c *Cluster) forget(ctx context.Context, object string) error {
 	ctx, cancel := context.WithTimeout(ctx, endWithin)
 	defer cancel()

@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// etcdQuota is the default size limit of etcd's database, in bytes. If the database reaches this size, etcd rejects writes.
+	// etcdQuota is etcd's default limit for the size of its database, in bytes. Beyond this size, etcd rejects writes.
 	etcdQuota = 2 << 30
-	// backupAge is the maximum age of the newest copy of etcd's database, if there are copies.
+	// backupAge is the maximum age of the newest copy of etcd's database, if any copy exists.
 	backupAge = 3 * 24 * time.Hour
 )
 
@@ -50,7 +50,6 @@ func etcdChecks() []*Check {
 	}
 }
 
-// masters returns the masters that responded and are members of the cluster.
 func (c *Cluster) masters() []*machine {
 	return slices.DeleteFunc(c.machines(), func(m *machine) bool { return !m.ControlPlane || !c.joined(m.Hostname) })
 }
@@ -107,7 +106,7 @@ func etcdMembers(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// away returns the number of etcd members on machines that can't be reached or whose etcd doesn't respond.
+// away returns the number of etcd members whose machine or etcd doesn't respond.
 func (c *Cluster) away(v *cluster.EtcdView) (away int) {
 	for _, n := range c.Spec.ControlPlane() {
 		l := c.Look.Machines[n.Hostname]

@@ -11,7 +11,8 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Fix repairs the problem of a finding. It must not be able to make the problem worse. One of settings, script and do is set.
+// Fix repairs the problem of a finding. A repair must not be able to make the problem worse. Exactly one of the fields settings, script and do is
+// set.
 type Fix struct {
 	// A description of the repair for a person, such as "start the kubelet on gpu-3".
 	What string `json:"what"`
@@ -44,7 +45,7 @@ func Fixes(r *Report) (fixes []*Fix) {
 	return fixes
 }
 
-// Again returns the checks to run again after repairs. These are all checks that are not ok, because the repaired problem may also have caused their
+// Again returns the checks to run after repairs. These are all checks that are not ok, because the repaired problem may also have caused their
 // findings.
 func Again(checks []*Check, r *Report) []*Check {
 	return slices.DeleteFunc(slices.Clone(checks), func(c *Check) bool {
@@ -52,7 +53,7 @@ func Again(checks []*Check, r *Report) []*Check {
 	})
 }
 
-// Apply executes repairs one after the other. If another run of paictl works on the machines, Apply repairs no machine.
+// Apply executes repairs one after the other. It repairs no machine while another run of paictl works on the machines.
 func Apply(ctx context.Context, c *Cluster, o Options, fixes []*Fix) []Fixed {
 	machines := o.Machines
 	machines.Sink, machines.Clock, machines.DryRun = silent{}, c.Now, false
@@ -81,7 +82,7 @@ func Apply(ctx context.Context, c *Cluster, o Options, fixes []*Fix) []Fixed {
 	return out
 }
 
-// Merge replaces the results of checks that ran again, and adds the repairs to the report.
+// Merge replaces the results of repeated checks and adds the repairs to the report.
 func (r *Report) Merge(again *Report, fixes []Fixed) {
 	for _, one := range again.Results {
 		if at := slices.IndexFunc(r.Results, func(x Result) bool { return x.ID == one.ID }); at >= 0 {

@@ -74,7 +74,7 @@ func gpuChecks() []*Check {
 	}
 }
 
-// gpusOf returns the GPUs that the layout lists for a machine. It returns nil if the layout lists none or only simulated GPUs.
+// gpusOf returns the GPUs of a machine in the layout. It returns nil if the layout lists no GPUs or only simulated GPUs.
 func gpusOf(l *layout.Layout, m layout.Machine) *layout.GPU {
 	sku := l.MachineSKU[m.SKU]
 	if sku.GPU == nil || sku.GPU.Count == 0 || sku.GPU.Simulated {
@@ -91,7 +91,6 @@ func gpuHardware(ctx context.Context, c *Cluster) ([]Finding, error) {
 	return out, err
 }
 
-// isNVIDIA reports whether GPUs in the layout are NVIDIA's.
 func isNVIDIA(g *layout.GPU) bool {
 	return g != nil && strings.HasPrefix(strings.ToUpper(g.Type), "NVIDIA")
 }
@@ -146,7 +145,7 @@ func gpuToolkit(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		return skip("no machine has real GPUs of NVIDIA by layout.yaml"), nil
 	}
 	if len(by) == 0 {
-		// The agent contains its own toolkit, and reports if its toolkit doesn't suffice.
+		// The agent contains its own toolkit and reports whether this toolkit is sufficient.
 		return []Finding{note("", "no machine has its own toolkit: the agent's is used")}, nil
 	}
 	if f := mixed("container toolkits", by, "install the same version on all machines; the agent uses its own on machines without one"); f != nil {
@@ -155,8 +154,8 @@ func gpuToolkit(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// nodeCondition returns a check that finds nodes on which a condition of the agent is true. It recognizes agents by the condition GPUsUnhealthy,
-// which each agent with GPUs sets.
+// nodeCondition returns a check for nodes on which a condition of the agent is true. It recognizes agents by the condition GPUsUnhealthy, because
+// each agent with GPUs sets this condition.
 func nodeCondition(kind corev1.NodeConditionType, message string) func(context.Context, *Cluster) ([]Finding, error) {
 	return func(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 		nodes, err := c.Nodes(ctx)
@@ -183,7 +182,7 @@ func nodeCondition(kind corev1.NodeConditionType, message string) func(context.C
 	}
 }
 
-// gpuMachines returns the number of GPUs of each machine that has GPUs for jobs, according to the cluster's copy of the configuration.
+// gpuMachines returns the number of GPUs of each machine with GPUs for jobs, according to the cluster's copy of the configuration.
 func (c *Cluster) gpuMachines(ctx context.Context) (map[string]int, error) {
 	copied, err := c.Pushed(ctx)
 	if err != nil {
@@ -204,7 +203,6 @@ func (c *Cluster) gpuMachines(ctx context.Context) (map[string]int, error) {
 
 const agentService = "agent"
 
-// agentStarted reports whether the service agent was started.
 func (c *Cluster) agentStarted(ctx context.Context) (bool, error) {
 	all, err := c.Services(ctx)
 	if err != nil {
@@ -214,7 +212,7 @@ func (c *Cluster) agentStarted(ctx context.Context) (bool, error) {
 }
 
 // machinesWithGPUs returns the ready nodes that should run the agent, and the configured number of devices of each node. If the check doesn't apply,
-// the finding none explains why.
+// the finding none contains the reason.
 func (c *Cluster) machinesWithGPUs(ctx context.Context) (nodes []corev1.Node, gpus map[string]int, none []Finding, _ error) {
 	started, err := c.agentStarted(ctx)
 	if err != nil {
@@ -265,8 +263,8 @@ func agentRunning(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// agentNodes returns a function that reports whether the agent should run on a node. The DaemonSet of the agent determines that. If there is no
-// DaemonSet, or it selects none of the nodes with GPUs, that is a problem, and the agent should run on workers.
+// agentNodes returns a function that reports whether the agent should run on a node, as its DaemonSet determines. A missing DaemonSet, or one that
+// selects no node with GPUs, is a problem. The agent should then run on workers.
 func (c *Cluster) agentNodes(ctx context.Context, nodes []corev1.Node, gpus map[string]int) func(*corev1.Node) bool {
 	workers := func(n *corev1.Node) bool { return n.Labels["pai-worker"] == "true" }
 	sets, err := c.Kube.Client.AppsV1().DaemonSets(kube.SystemNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + agentService})
@@ -311,7 +309,7 @@ func gpusPublished(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// schedulerText returns the scheduler's configuration, or "" if the cluster doesn't have our scheduler.
+// schedulerText returns the scheduler's configuration, or "" if the cluster doesn't have paictl's scheduler.
 func (c *Cluster) schedulerText(ctx context.Context) (string, error) {
 	m, err := c.Kube.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, schedulerconfig.ConfigMap, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -359,7 +357,7 @@ func schedulerHardware(ctx context.Context, c *Cluster) (out []Finding, _ error)
 	return out, nil
 }
 
-// toldUnhealthy reports whether a condition of the node says that some GPUs don't work.
+// toldUnhealthy reports whether a condition of the node reports GPUs that don't work.
 func toldUnhealthy(n *corev1.Node) bool {
 	cond := condition(n, "GPUsUnhealthy")
 	return cond != nil && cond.Status == corev1.ConditionTrue

@@ -18,8 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// left is how old an object must be to count as left behind. This applies to objects whose job no longer exists, and to objects that are being
-// deleted.
+// left is the minimum age of a leftover object. The job of a leftover object no longer exists, or the object is being deleted.
 const left = 10 * time.Minute
 
 func jobChecks() []*Check {
@@ -48,7 +47,7 @@ func jobChecks() []*Check {
 }
 
 func jobPodsLeft(ctx context.Context, c *Cluster) (out []Finding, _ error) {
-	// List the pods before the jobs, so that no pod belongs to a job that is submitted after the list of jobs.
+	// List the pods before the jobs. Otherwise a pod could belong to a job that was submitted after the list of jobs.
 	pods, err := c.Kube.Client.CoreV1().Pods(kube.JobNamespace).List(ctx, metav1.ListOptions{LabelSelector: v1.LabelFramework})
 	if err != nil {
 		return nil, fmt.Errorf("list the pods of jobs: %w", err)
@@ -75,7 +74,7 @@ func jobPodsLeft(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// gone returns nil for errors which mean that an object no longer exists or was replaced.
+// gone returns nil for errors that mean that an object was deleted or replaced.
 func gone(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
@@ -118,7 +117,7 @@ func gpuClaimsLeft(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// held returns the names of the existing pods and other objects for which a claim is reserved.
+// held returns the names of the existing pods and other objects that have reserved a claim.
 func held(claim *resourceapi.ResourceClaim, there map[types.UID]bool) (out []string) {
 	for _, r := range claim.Status.ReservedFor {
 		if there[r.UID] || r.Resource != "pods" {

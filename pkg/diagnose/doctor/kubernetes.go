@@ -226,12 +226,10 @@ func uncordon(ctx context.Context, c *Cluster, name string) error {
 	return err
 }
 
-// listed reports whether a node is a machine of the folder.
 func (c *Cluster) listed(name string) bool {
 	return c.Config != nil && slices.ContainsFunc(c.Config.Layout.MachineList, func(m machineOf) bool { return m.Hostname == name })
 }
 
-// labelDifference describes how a node's labels and taints differ from the layout.
 func labelDifference(d nodelabels.Difference) string {
 	var parts []string
 	for _, p := range []struct {

@@ -16,7 +16,6 @@ import (
 
 const idReachable = "machines-reachable"
 
-// machineChecks returns the checks of the machines' operating systems.
 func machineChecks() []*Check {
 	return []*Check{
 		{
@@ -107,7 +106,7 @@ func unreachable(n *engine.Node, err error) Finding {
 	return problem(n.Hostname, remedy, "doesn't answer by SSH at %s: the machine is off, or the network to it is broken", n.HostIP).seen(err.Error())
 }
 
-// ofPreflight returns a check that reports preflight's findings about members of the cluster. is selects the checks of preflight by ID.
+// ofPreflight returns a check that reports preflight's findings about members of the cluster. The argument selects the checks of preflight by ID.
 func ofPreflight(is func(id string) bool) func(context.Context, *Cluster) ([]Finding, error) {
 	return func(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		for _, p := range c.Look.Preflight {
@@ -124,8 +123,7 @@ func oneOf(ids ...string) func(string) bool {
 	return func(id string) bool { return slices.Contains(ids, id) }
 }
 
-// identity selects preflight's checks of names and addresses. elsewhere selects the checks that other checks of the doctor report, or replace with
-// more detailed checks of the running cluster.
+// identity selects preflight's checks of names and addresses. elsewhere selects checks whose problems other checks of the doctor report.
 var identity, elsewhere = oneOf("hostname", "address", "machine-id", "unique"), oneOf("clock", "time-source", "disk", "sysctl", "gpu", "gpu-driver", "version")
 
 func machineHardware(_ context.Context, c *Cluster) (out []Finding, _ error) {
@@ -195,7 +193,7 @@ func rewrites(host string, changes []engine.Change) *Fix {
 	return &Fix{What: "set again on " + host + ": " + strings.Join(names, ", "), host: host, settings: changes}
 }
 
-// settingsOf returns a check for machines with different settings. is selects the settings.
+// settingsOf returns a check for machines with different settings. The first argument selects the settings.
 func settingsOf(is func(engine.Change) bool, message string) func(context.Context, *Cluster) ([]Finding, error) {
 	return func(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		for _, m := range c.machines() {

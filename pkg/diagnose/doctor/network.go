@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// pairsAll is the maximum number of machines for which all pairs are tested. If there are more machines, each machine tests pairsEach others.
+	// pairsAll is the maximum number of machines for which all pairs are tested. With more machines, each machine tests pairsEach other machines.
 	pairsAll  = 30
 	pairsEach = 4
-	// giveUp is how many failures end the test of a pod. The number is small because each failure takes seconds.
+	// giveUp is the number of failures that ends the test of a pod. The number is small because each failure takes seconds.
 	giveUp = 4
 	// large is the size of a request in bytes that needs several packets with any usual MTU.
 	large = 12000
@@ -71,7 +71,7 @@ func probeResources() corev1.ResourceRequirements {
 	}
 }
 
-// ready returns the doctor's pods. If there are no pods, the findings explain why.
+// ready returns the doctor's pods. If no pods exist, the findings contain the reason.
 func (c *Cluster) ready() ([]corev1.Pod, []Finding) {
 	switch {
 	case c.pods == nil:
@@ -102,7 +102,7 @@ func podsStart(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		}
 		out = append(out, problem(node, remedy, "no pod of the doctor starts there within %s", podsWithin).seen(why.why))
 	}
-	// If paictl didn't install the cluster, nodes without our image are not a problem.
+	// If paictl didn't install the cluster, nodes without paictl's image are not a problem.
 	if c.Spec == nil && len(out) > 0 && missing == len(out) && len(p.pods) == 0 {
 		return skip("the nodes can't get the image %s: push it to a registry that they can reach, and name it with --image", c.Image), nil
 	}
@@ -175,7 +175,7 @@ func pairs(n int, random *rand.Rand) [][]int {
 			}
 			continue
 		}
-		// Take the next pod in a ring, so that each pod is tested, and other pods at random.
+		// Take the next pod in a ring, so that each pod is tested. Choose other pods at random.
 		out[i] = []int{(i + 1) % n}
 		for len(out[i]) < pairsEach {
 			if j := random.IntN(n); j != i && !slices.Contains(out[i], j) {
@@ -186,7 +186,6 @@ func pairs(n int, random *rand.Rand) [][]int {
 	return out
 }
 
-// broken is a pair of machines whose connection fails.
 type broken struct {
 	from, to string
 	size     bool // small packets arrive
@@ -268,7 +267,7 @@ func (c *Cluster) reach(ctx context.Context, from, to *corev1.Pod) (*broken, err
 	return b, nil
 }
 
-// tell returns one finding for each machine whose connections to most others fail, and one for each remaining pair.
+// tell returns one finding for each machine whose connections to most other machines fail, and one finding for each remaining pair.
 func tell(bad []broken, machines int) (out []Finding) {
 	in, from := map[string]int{}, map[string]int{}
 	size := map[string]bool{}
@@ -375,7 +374,7 @@ func mtu(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// enforcers lists name parts of DaemonSets that enforce NetworkPolicies.
+// enforcers lists parts of the names of DaemonSets that enforce NetworkPolicies.
 var enforcers = []string{"calico", "canal", "cilium", "antrea", "weave", "kube-router", "ovn", "network-polic", "azure-npm"}
 
 func networkPolicies(ctx context.Context, c *Cluster) ([]Finding, error) {
@@ -396,7 +395,7 @@ func networkPolicies(ctx context.Context, c *Cluster) ([]Finding, error) {
 			claims = sets.Items[i].Namespace + "/" + sets.Items[i].Name
 		}
 	}
-	// Send from another machine if possible, because NetworkPolicies may only affect packets between two machines.
+	// Send from another machine if possible, because NetworkPolicies may only affect packets between machines.
 	from := &pods[0]
 	for i := range pods {
 		if pods[i].Spec.NodeName != c.pods.closed.Spec.NodeName {

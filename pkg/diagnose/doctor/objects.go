@@ -23,7 +23,6 @@ const mergePatch = types.MergePatchType
 
 type machineOf = layout.Machine
 
-// mark returns a short random text that makes a name unique.
 func mark() string { return strings.ToLower(rand.Text()[:8]) }
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
@@ -42,14 +41,13 @@ func clientCertificate(k *kube.Cluster) (*x509.Certificate, bool) {
 	return cert, err == nil
 }
 
-// api returns the state of a master's API server, and the API server's message.
 func (m *machine) api() (state, said string) {
 	return m.API, m.APIMessage
 }
 
 type metaSet = appsv1.DaemonSet
 
-// selects reports whether a node's labels allow pods of a DaemonSet there. It ignores taints.
+// selects reports whether a node's labels allow pods of a DaemonSet on the node. It ignores taints.
 func selects(spec *corev1.PodSpec, n *corev1.Node) bool {
 	fits, err := nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: *spec}).Match(n)
 	return err == nil && fits

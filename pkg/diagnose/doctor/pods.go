@@ -25,29 +25,29 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// ProbeImage is the default image of the doctor's pods. Machines that paictl installed have it.
+// ProbeImage is the default image of the doctor's pods. Machines that paictl has installed contain this image.
 const ProbeImage = "paictl.openpai.org/netcheck:v1"
 
 const (
 	probePrefix = "paictl-doctor-"
-	// labelProbe marks the namespaces of doctors, and annotationOwner identifies the run that created an object.
+	// labelProbe marks the namespaces of doctors. annotationOwner identifies the run that created an object.
 	labelProbe      = "paictl.openpai.org/doctor"
 	annotationOwner = "paictl.openpai.org/owner"
 	probeName       = "netcheck"
 	closedName      = "closed" // the pod with a NetworkPolicy that admits no traffic
 	probePort       = 8080
 
-	// podsWithin is how long pods may take to become ready, and endWithin is how long they may take to end.
+	// podsWithin limits the time until pods are ready. endWithin limits the time until pods have ended.
 	podsWithin = 90 * time.Second
 	endWithin  = 30 * time.Second
-	// abandoned is the age after which a namespace of a doctor on another computer counts as abandoned, because no run takes so long.
+	// abandoned is the age at which the namespace of a doctor on another computer counts as abandoned. No run takes so long.
 	abandoned = time.Hour
 	// asks is the maximum number of simultaneous requests to pods.
 	asks = 16
 )
 
-// probe holds the doctor's pods: one on each machine, which sends and receives requests, a service for these pods, and one pod that a NetworkPolicy
-// isolates.
+// probe holds the doctor's objects. A pod on each machine sends and receives requests. The other objects are a service for these pods, and one pod
+// that a NetworkPolicy isolates.
 type probe struct {
 	c      *Cluster
 	o      Options
@@ -67,7 +67,7 @@ func newProbe(c *Cluster, o Options) *probe {
 	return &probe{c: c, o: o, done: make(chan struct{}), lacking: map[string]lack{}}
 }
 
-// wait waits until the doctor knows which pods are ready, or until ctx ends.
+// wait waits until the ready pods are known, or until ctx ends.
 func (p *probe) wait(ctx context.Context) {
 	select {
 	case <-p.done:
@@ -102,7 +102,7 @@ func (p *probe) start(ctx context.Context) error {
 }
 
 func (p *probe) make(ctx context.Context, client kubernetes.Interface, nodes []corev1.Node) error {
-	// Store the name before the namespace exists, so that end also removes the namespace if the request is interrupted.
+	// Store the name before the namespace exists, so that end removes the namespace even after an interrupted request.
 	name := probePrefix + mark()
 	p.mu.Lock()
 	p.namespace = name
@@ -135,8 +135,7 @@ func (p *probe) make(ctx context.Context, client kubernetes.Interface, nodes []c
 	return nil
 }
 
-// await waits until every node that is Ready has a ready pod, or ctx ends. Nodes that aren't Ready get no pod. The check nodes-ready reports these
-// nodes.
+// await waits until every Ready node has a ready pod, or ctx ends. It ignores other nodes, because the check nodes-ready reports them.
 func (p *probe) await(ctx context.Context, client kubernetes.Interface, nodes []corev1.Node) error {
 	for {
 		list, err := client.CoreV1().Pods(p.namespace).List(ctx, metav1.ListOptions{})
@@ -198,7 +197,7 @@ func onLinux(n *corev1.Node) bool {
 	return (system == "" || system == "linux") && n.Labels["type"] != "virtual-kubelet"
 }
 
-// lack explains why a node has no ready pod of the doctor. image reports whether the pod waits for an image that can't be pulled.
+// lack is the reason why a node has no ready pod of the doctor. The field image reports whether the pod waits for an image that can't be pulled.
 type lack struct {
 	why   string
 	image bool
@@ -215,7 +214,7 @@ func imageMissing(reason string) bool {
 	return slices.Contains([]string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"}, reason)
 }
 
-// end removes the doctor's objects, whether or not its pods became ready.
+// end removes the doctor's objects, even if its pods never became ready.
 func (p *probe) end(ctx context.Context) {
 	<-p.done
 	p.mu.Lock()
@@ -242,7 +241,6 @@ func removeNamespace(ctx context.Context, client kubernetes.Interface, name stri
 	return err
 }
 
-// removeAbandoned removes the namespaces of doctors that were killed.
 func removeAbandoned(ctx context.Context, client kubernetes.Interface, now time.Time) error {
 	list, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: labelProbe})
 	if err != nil {
@@ -260,8 +258,8 @@ func removeAbandoned(ctx context.Context, client kubernetes.Interface, now time.
 	return nil
 }
 
-// isAbandoned reports whether the doctor with an owner ("user@host, pid") has exited. For doctors on other computers, only the age of the namespace
-// counts.
+// isAbandoned reports whether the doctor with an owner ("user@host, pid") has exited. A doctor on another computer counts as exited if its
+// namespace is older than abandoned.
 func isAbandoned(owner string, age time.Duration) bool {
 	who, pid, ok := strings.Cut(owner, ", pid ")
 	host, err := os.Hostname()
@@ -289,7 +287,7 @@ func (p *probe) exec(ctx context.Context, pod *corev1.Pod, args ...string) error
 	return err
 }
 
-// answered is an error message of the program in a pod. It means that the pod could be queried, but its request failed.
+// answered is an error message of the program in a pod. The pod could be queried, but the program's request failed.
 type answered struct{ said string }
 
 func (e answered) Error() string { return e.said }
@@ -322,7 +320,7 @@ func probePod(image string) corev1.PodSpec {
 }
 
 func probeSet(image string) *appsv1.DaemonSet {
-	// There is no readiness probe, because this check doesn't test whether a machine can reach its own pods.
+	// The pods have no readiness probe, because this check doesn't test whether a machine can reach its own pods.
 	return &appsv1.DaemonSet{
 		ObjectMeta: metav1.ObjectMeta{Name: probeName, Labels: labelsOf(probeName)},
 		Spec: appsv1.DaemonSetSpec{

@@ -37,7 +37,7 @@ func TestAPodOfTheDoctorWithoutItsImageNeedsTheImage(t *testing.T) {
 	assert.Contains(t, found[0].Message, "the nodes can't get the image")
 }
 
-// TestWhatTheDoctorMakesIsTakenByARealAPIServerAndRemoved needs no kubelet. That pods don't start without a kubelet is one of its cases.
+// TestWhatTheDoctorMakesIsTakenByARealAPIServerAndRemoved runs without a kubelet, so it also covers pods that don't start.
 func TestWhatTheDoctorMakesIsTakenByARealAPIServerAndRemoved(t *testing.T) {
 	k := kubetest.StartNodes(t)
 	spaces := func() (live []string) {

@@ -11,10 +11,10 @@ import (
 	"github.com/openpai/paictl/pkg/diagnose/web"
 )
 
-// answerMax is the maximum size of a response of Prometheus in bytes.
+// answerMax is the maximum size of Prometheus' response, in bytes.
 const answerMax = 16 << 20
 
-// query sends a query to Prometheus. For each result it returns the labels, and the value under the key "value".
+// query sends a query to Prometheus. Each result contains the labels, and the value under the key "value".
 func (c *Cluster) query(ctx context.Context, expression string) ([]map[string]string, error) {
 	client := web.New(c.Kube)
 	defer client.Close()

@@ -15,11 +15,11 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// patience is how long a job of the doctor may wait for cells that other jobs hold.
+// patience limits how long a job of the doctor waits for cells that other jobs occupy.
 const patience = 15 * time.Second
 
-// noVacancy returns a finding if a virtual cluster has no free cells for a job that is about to be submitted. It returns nil if cells are free or
-// the scheduler can't be reached; in that case the job itself shows the problem.
+// noVacancy returns a finding if a virtual cluster has no free cells for a job that is about to be submitted. It returns nil if cells are free or the
+// scheduler can't be reached. In the latter case, the job itself shows the problem.
 func (c *Cluster) noVacancy(ctx context.Context, t *trial) *Finding {
 	all, err := c.Jobs.Scheduler.VirtualClusters(ctx)
 	if err != nil {
@@ -45,7 +45,7 @@ func (c *Cluster) noVacancy(ctx context.Context, t *trial) *Finding {
 	return &f
 }
 
-// noRoom returns the finding that there is no room for a job, which isn't a fault of the cluster.
+// noRoom returns a finding about a job without room. A job without room isn't a fault of the cluster.
 func noRoom(t *trial, free string) Finding {
 	return warning(t.vc, "nothing is wrong: run the check again when jobs have finished (paictl job list)", "no room for a job of %s: %s", plural.Of(t.tasks(), "task"), free)
 }
@@ -54,11 +54,10 @@ func freeOf(free, of int, unit string) string {
 	return fmt.Sprintf("%s free of %d", plural.Of(free, unit), of)
 }
 
-// waiting records since when a job has been waiting for cells.
+// waiting records the time since which a job has been waiting for cells.
 type waiting struct{ since time.Time }
 
-// full returns a finding if the job has waited long enough for cells that other jobs hold. Otherwise, or if the job waits for another reason, it
-// returns nil.
+// full returns a finding if the job has waited long enough for cells that other jobs occupy. Otherwise it returns nil.
 func (w *waiting) full(ctx context.Context, c *Cluster, t *trial, d *job.Detail) *Finding {
 	if p := job.Phase(d.State); p != job.Queued && p != job.Waiting {
 		w.since = time.Time{}
@@ -89,12 +88,11 @@ func (w *waiting) full(ctx context.Context, c *Cluster, t *trial, d *job.Detail)
 	return nil
 }
 
-// crowded returns a finding if there is no room for a gang of the job. It returns nil if the job waits for another
-// reason.
+// crowded returns a finding if a gang of the job has no room. It returns nil if the job waits for another reason.
 func (t *trial) crowded(why *schedulerapi.Why) *Finding {
 	x := why.Explanation
 	if x.Code == cell.Ready && slices.ContainsFunc(t.nodes, func(n string) bool { return !slices.Contains(x.Nodes, n) }) {
-		// The core of the scheduler doesn't know which machines a job requires.
+		// The scheduler's result doesn't consider the machines that the job requires.
 		f := noRoom(t, "it is to run on "+strings.Join(t.nodes, " and ")+", and there is room on "+strings.Join(x.Nodes, " and ")+" alone")
 		return &f
 	}
@@ -108,7 +106,7 @@ func (t *trial) crowded(why *schedulerapi.Why) *Finding {
 	return &f
 }
 
-// isFull reports whether the code means that a gang waits for cells that are in use or can't be used.
+// isFull reports whether the code means that a gang waits for cells that are occupied or unusable.
 func isFull(code string) bool {
 	return slices.Contains([]string{cell.NoCapacity, cell.Fragmented, cell.BadNodes, cell.HeldBack, cell.QuotaUsed}, code)
 }
@@ -120,7 +118,6 @@ func freeFor(x *cell.Explanation) string {
 	return freeOf(x.FreeGPUs, x.OwnedGPUs, "GPU")
 }
 
-// tasksOn returns the number of tasks that run on each node.
 func (c *Cluster) tasksOn(ctx context.Context) (map[string]int, error) {
 	pods, err := c.AllPods(ctx)
 	if err != nil {

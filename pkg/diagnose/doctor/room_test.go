@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
-// withScheduler adds a scheduler to a cluster. The scheduler gives these responses, by path.
+// withScheduler adds a scheduler to a cluster. answers maps paths to the scheduler's responses.
 func withScheduler(t *testing.T, c *Cluster, answers map[string]any) {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -41,11 +41,11 @@ const (
 // Options are the options of Run.
 type Options struct {
 	Checks []*Check
-	// Machines are the options for pkg/cluster. Their Dialer connects to the machines.
+	// Machines holds the options for pkg/cluster. The Dialer in these options connects to the machines.
 	Machines engine.Options
-	// Tell receives a line about each long step; it may be nil.
+	// Tell receives a line about each long step. It may be nil.
 	Tell func(format string, args ...any)
-	// Owner identifies this run on the objects that it creates in the cluster: user@host, pid.
+	// Owner is the value "user@host, pid" that identifies this run on its objects in the cluster.
 	Owner string
 }
 
@@ -62,12 +62,12 @@ func (o *Options) needs() (all Need) {
 	return all
 }
 
-// Run runs the checks on a cluster. Before it returns, it removes the objects that it created for checks that need pods, even if ctx ends. Its error
-// is the error of ctx or of the connections to machines; the report contains all other failures.
+// Run runs the checks on a cluster. Before it returns, it removes the objects of checks that need pods, even if ctx ends. It returns an error only
+// if ctx ends or the connections to machines fail. The report contains all other failures.
 func Run(ctx context.Context, c *Cluster, o Options) (*Report, error) {
 	c.owner = o.Owner
 	c.askAPI(ctx)
-	// The check machines-reachable also needs the machines' responses, although it doesn't have the need Machines.
+	// The check machines-reachable also uses the machines' responses, although its needs don't contain Machines.
 	if c.Spec != nil && (o.needs()&Machines != 0 || slices.ContainsFunc(o.Checks, func(c *Check) bool { return c.ID == idReachable })) {
 		o.tell("asking %s by SSH", plural.Of(len(c.Spec.Nodes), "machine"))
 		if err := c.look(ctx, o.Machines); err != nil {
@@ -120,7 +120,7 @@ func (c *Cluster) server() string {
 	return ""
 }
 
-// askAPI checks whether the API server responds, and stores the error if it doesn't.
+// askAPI stores an error if the API server doesn't respond.
 func (c *Cluster) askAPI(ctx context.Context) {
 	if c.Kube == nil {
 		return
@@ -137,7 +137,6 @@ func (c *Cluster) askAPI(ctx context.Context) {
 	c.apiErr = c.Kube.Explain(err)
 }
 
-// look runs a script on each machine, and stores the results.
 func (c *Cluster) look(ctx context.Context, o engine.Options) error {
 	volumes := c.volumePaths(ctx)
 	o.StepTimeout = lookLimit
@@ -155,7 +154,6 @@ type silent struct{}
 
 func (silent) Emit(engine.Event) {}
 
-// machineProgram returns the script that runs on one machine.
 func (c *Cluster) machineProgram(n *engine.Node, volumes []string) string {
 	of := &preflight.Cluster{Kubernetes: &c.Spec.Config.Kubernetes.Kubernetes}
 	paths := []string{"/", "/var/lib/kubelet", of.Store(), "/var/log"}
@@ -245,7 +243,6 @@ func (c *Cluster) unmet(need Need) string {
 	return ""
 }
 
-// run runs one check within its time limit, and returns the result.
 func (c *Cluster) run(ctx context.Context, check *Check) (r Result) {
 	r = Result{ID: check.ID, Group: check.Group, Title: check.Title, Looks: check.Looks, Needs: check.Needs.Names(), Docs: check.Docs(), Findings: []Finding{}, Verdict: OK}
 	start := time.Now()

@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// host is a folder that simulates a machine. It contains stubs of the programs that would otherwise change or query the real machine.
+// host is a folder that simulates a machine. It contains stubs of the programs that would change or query the real machine.
 type host struct {
 	t    *testing.T
 	root string

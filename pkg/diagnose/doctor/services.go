@@ -112,7 +112,6 @@ func servicesCurrent(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// platformNamespaces returns the namespaces of the platform's pods.
 func platformNamespaces() []string {
 	return []string{metav1.NamespaceSystem, "kube-flannel", kube.SystemNamespace}
 }
@@ -174,7 +173,7 @@ func crashLoops(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// runs returns the service with a name if it is ready, and otherwise nil.
+// runs returns the service with a name if the service is ready, otherwise nil.
 func (c *Cluster) runs(ctx context.Context, name string) (*services.Status, error) {
 	all, err := c.Services(ctx)
 	if err != nil {
@@ -188,7 +187,6 @@ func (c *Cluster) runs(ctx context.Context, name string) (*services.Status, erro
 	return nil, nil
 }
 
-// settledFor returns how long ago a service was last changed.
 func (c *Cluster) settledFor(s *services.Status) time.Duration { return c.Now().Sub(s.Updated) }
 
 func monitoringTargets(ctx context.Context, c *Cluster) (out []Finding, _ error) {
@@ -196,7 +194,7 @@ func monitoringTargets(ctx context.Context, c *Cluster) (out []Finding, _ error)
 	if err != nil || s == nil {
 		return skip("Prometheus isn't ready: see services-ready"), err
 	}
-	// Targets that were just discovered, or whose machine was just restarted, don't count as down.
+	// Ignore targets that were just discovered or whose machine was just restarted.
 	down, err := c.query(ctx, `max_over_time(up[5m]) == 0 and count_over_time(up[5m]) >= 4`)
 	if err != nil {
 		return nil, err

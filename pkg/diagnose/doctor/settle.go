@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// settleWithin is how long a node and the pods of its DaemonSets may take to become ready after its machine was repaired.
+	// settleWithin limits the time until a node and the pods of its DaemonSets are ready after a repair of its machine.
 	settleWithin = time.Minute
 	settleEvery  = time.Second
 )
 
-// Settle waits until the nodes of repaired machines are Ready, and the pods on these nodes run. If the API doesn't respond, or the wait takes too
-// long, Settle returns, and the checks report the problem.
+// Settle waits until the nodes of repaired machines are Ready and the pods on these nodes run. If the API doesn't respond or the wait takes too long,
+// Settle returns, and the checks report the problem.
 func (c *Cluster) Settle(ctx context.Context, fixes []*Fix) {
 	repaired := map[string]bool{}
 	for _, f := range fixes {

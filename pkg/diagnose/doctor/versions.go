@@ -47,7 +47,7 @@ func versionSkew(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// mixed returns a finding if objects have different versions although they should have the same version. by lists the objects of each version.
+// mixed returns a finding if objects have different versions. The map by lists the objects of each version.
 func mixed(what string, by map[string][]string, remedy string) *Finding {
 	delete(by, "")
 	if len(by) < 2 {
@@ -61,7 +61,7 @@ func mixed(what string, by map[string][]string, remedy string) *Finding {
 	return &f
 }
 
-// some returns up to five names. Of more names, it returns four and the number of the others.
+// some returns up to five names. For more names, it returns four names and the number of the remaining names.
 func some(names []string) string {
 	slices.Sort(names)
 	if len(names) > 5 {

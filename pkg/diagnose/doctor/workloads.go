@@ -48,7 +48,7 @@ func controlPlane(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// podReady reports whether a pod is ready. If it isn't ready, podReady also returns the reason.
+// podReady reports whether a pod is ready. If the pod isn't ready, podReady also returns the reason.
 func podReady(p *corev1.Pod) (bool, string) {
 	for _, cond := range p.Status.Conditions {
 		if cond.Type == corev1.PodReady && cond.Status == corev1.ConditionTrue {
@@ -71,7 +71,7 @@ func podReady(p *corev1.Pod) (bool, string) {
 	return false, string(p.Status.Phase)
 }
 
-// starting reports whether a pod that isn't ready is still starting. A pod that has failed, or takes longer than settles, isn't starting.
+// starting reports whether a pod that isn't ready is still starting. A pod that has failed or takes longer than settles isn't starting.
 func starting(p *corev1.Pod, now time.Time) bool {
 	since := p.CreationTimestamp.Time
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {

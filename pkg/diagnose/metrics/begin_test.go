@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// always responds to queries that contain part with a series that is 1 at each time. This happens if the series of an earlier job continues as the
-// series of a later job with the same name.
+// always responds to queries that contain part with a series that is 1 at each time. Such a series results if the series of an earlier job
+// continues as the series of a later job with the same name.
 func always(part string) func(context.Context, string, string, url.Values) (io.ReadCloser, error) {
 	return func(_ context.Context, _, _ string, q url.Values) (io.ReadCloser, error) {
 		number := func(name string) int { n, _ := strconv.Atoi(q.Get(name)); return n }

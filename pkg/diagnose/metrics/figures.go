@@ -5,13 +5,11 @@ import (
 	"strings"
 )
 
-// figures holds the measurements from which the findings are derived.
 type figures struct {
 	charts map[string]*Chart
 	tasks  []*task // in order
 }
 
-// task holds the figures of one task of a job.
 type task struct {
 	name string
 	gpus []*Series
@@ -23,7 +21,7 @@ type task struct {
 	busy, idle float64
 }
 
-// all returns the series of a chart, or nil if the series were folded.
+// all returns the series of a chart, or nil if the chart is folded.
 func (f *figures) all(name string) []Series {
 	if c := f.charts[name]; c != nil && c.Folded == 0 {
 		return c.Series
@@ -31,7 +29,6 @@ func (f *figures) all(name string) []Series {
 	return nil
 }
 
-// ofTasks collects the figures of each task that has GPUs.
 func (f *figures) ofTasks() {
 	byName := map[string]*task{}
 	gpus := f.all("gpu-use")
@@ -76,7 +73,7 @@ func (f *figures) ofTasks() {
 	}
 }
 
-// share returns which part of the measured values fits, and the number of measured values.
+// share returns the share of the measured values for which fits returns true, and the number of measured values.
 func share(values []*float64, fits func(float64) bool) (part float64, n int) {
 	fit := 0
 	for _, v := range values {
@@ -106,10 +103,9 @@ func mean(values []*float64) float64 {
 	return sum / float64(max(n, 1))
 }
 
-// percent formats a part of 1 in percent. It rounds down, so that "at least" is correct.
+// percent formats a share between 0 and 1 in percent. It rounds down, so that "at least" is correct.
 func percent(part float64) string { return fmt.Sprintf("%d %%", int(100*part+1e-9)) }
 
-// some returns the first three names, and the number of the others.
 func some(names []string) string {
 	const most = 3
 	switch n := len(names); {
@@ -125,8 +121,8 @@ func some(names []string) string {
 // gib formats a number of bytes in GiB.
 func gib(bytes float64) string { return fmt.Sprintf("%.1f GiB", bytes/(1<<30)) }
 
-// saw returns how often the use of a task's GPUs falls from high to low. reads is how many bytes per second the task reads while the use is low.
-// times is the ratio of reads to the bytes per second while the use is high. reads and times are 0 if too little was measured.
+// saw returns how often the use of a task's GPUs falls from high to low. The result reads is the read rate in bytes per second while the use is
+// low. The result times is the ratio of this rate to the rate while the use is high. Both results are 0 if too little was measured.
 func (t *task) saw() (falls int, reads, times float64) {
 	high := false
 	var low, up []*float64
@@ -155,7 +151,7 @@ func (t *task) saw() (falls int, reads, times float64) {
 	return falls, reads, reads / max(mean(up), 1)
 }
 
-// reads returns how many bytes per second a task reads from disks and the network at one time. It returns nil if neither was measured.
+// reads returns the rate, in bytes per second, at which a task reads from disks and the network at one time. It returns nil without a measurement.
 func (t *task) reads(at int) (out *float64) {
 	for _, s := range []*Series{t.disk, t.net} {
 		if s == nil || s.Values[at] == nil {

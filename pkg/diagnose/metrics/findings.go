@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Finding is a sentence about measurements. It contains the measured values, and claims no more than these values show.
+// Finding is a sentence about measurements. It contains the measured values, and draws no further conclusions.
 type Finding struct {
 	Kind string `json:"kind"` // one of the constants
 	Text string `json:"text"`
@@ -51,7 +51,7 @@ const (
 	waitShare   = 0.2  //
 )
 
-// find returns the most important findings about charts. The charts must contain all series, unless there are too many to read.
+// find returns the most important findings about charts. The charts must contain all series, unless too many exist.
 func find(charts []Chart) []Finding {
 	f := &figures{charts: map[string]*Chart{}}
 	for i := range charts {
@@ -102,7 +102,7 @@ func (f *figures) memory() []Finding {
 		len(names), percent(fullMemory), worst.Name, percent(part), gib(*worst.Limit))}}
 }
 
-// waits finds tasks whose GPUs are little used while all of their processors, or exactly one processor, are full.
+// waits finds tasks whose GPUs are little used while all of their processors, or exactly one processor, are fully used.
 func (f *figures) waits() []Finding {
 	all := map[string][]*task{}
 	least := map[string]float64{}
@@ -153,7 +153,7 @@ func gpusOf(subject string, t *task) string {
 	return "The GPUs of " + subject + " were"
 }
 
-// unused describes how little the GPUs of tasks are used. For several tasks it gives limits that hold for each task.
+// unused returns text about the low use of tasks' GPUs. For several tasks, it contains limits that apply to each task.
 func unused(tasks []*task) string {
 	idle, busy, least, most := 1.0, 0.0, "", ""
 	for _, t := range tasks {
@@ -229,7 +229,7 @@ func (f *figures) idle() []Finding {
 	return nil
 }
 
-// loading finds tasks whose GPUs become idle again and again while the tasks read data.
+// loading finds tasks whose GPUs repeatedly become idle while the tasks read data.
 func (f *figures) loading() []Finding {
 	var found []*task
 	text := ""
@@ -255,7 +255,7 @@ func (f *figures) loading() []Finding {
 	return []Finding{{DataLoading, fmt.Sprintf("The GPU use of %d tasks falls again and again while they read. That of %s %s", len(found), found[0].name, text)}}
 }
 
-// slowed finds GPUs that heat or the power supply slows down.
+// slowed finds GPUs that run slower because of heat or the power supply.
 func (f *figures) slowed() []Finding {
 	var names []string
 	most := 0.0
@@ -312,7 +312,7 @@ func (f *figures) machine() []Finding {
 	return nil
 }
 
-// virtualCluster finds GPUs that tasks hold but use little, and jobs that wait although GPUs are free.
+// virtualCluster finds GPUs that tasks occupy but use little. It also finds jobs that wait although GPUs are free.
 func (f *figures) virtualCluster() (out []Finding) {
 	named := func(chart, name string) []*float64 {
 		list := f.all(chart)

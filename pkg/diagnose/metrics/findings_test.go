@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// line returns values: "20x95 5x1" means 20 times 95, and then 5 times 1. "-" means that a value was not measured.
+// line returns values. For example, "20x95 5x1" means 20 times 95, and then 5 times 1. "-" means a missing measurement.
 func line(text string) []*float64 {
 	var out []*float64
 	for word := range strings.FieldsSeq(text) {

@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// HeldUse is how one person's tasks in one virtual cluster used the GPUs that they held, in GPU seconds. Times without a measurement don't count.
+// HeldUse is the use of GPUs that one person's tasks occupied in one virtual cluster, in GPU seconds. Times without a measurement don't count.
 type HeldUse struct {
 	User, VirtualCluster string
 	// Measured is the measured time. Used is the time multiplied by the use, so that an hour at 50 % is half an hour. Idle is the time with a use
@@ -28,15 +28,14 @@ type HeldUse struct {
 }
 
 const (
-	// heldStep is the time between two values that are read. heldWindow is the time that one query reads; it limits the memory that Prometheus
-	// needs.
+	// heldStep is the interval between two values. heldWindow is the time range of one query, which limits the memory that Prometheus needs.
 	heldStep   = 5 * time.Minute
 	heldWindow = 24 * time.Hour
-	// maxHeld is the maximum number of results of a query. There are three for each person and virtual cluster.
+	// maxHeld is the maximum number of results of a query. A query has three results for each person and virtual cluster.
 	maxHeld = 30_000
 )
 
-// Held sums up how tasks used the GPUs that they held, by person and virtual cluster. An empty user or vc selects all. The error is a RangeError,
+// Held returns the use of GPUs that tasks occupied, by person and virtual cluster. An empty user or vc selects all. The error is a RangeError,
 // ErrNone or ErrAway.
 func (r *Reader) Held(ctx context.Context, user, vc string, since, until time.Time) ([]HeldUse, error) {
 	switch {
@@ -89,7 +88,6 @@ func (r *Reader) Held(ctx context.Context, user, vc string, since, until time.Ti
 	return out, nil
 }
 
-// heldQuery returns the query for the use of held GPUs in a window.
 func heldQuery(user, vc string, window time.Duration) string {
 	match := ""
 	for _, m := range [][2]string{{"user", user}, {"vc", vc}} {
@@ -97,8 +95,8 @@ func heldQuery(user, vc string, window time.Duration) string {
 			match += is(m[0], m[1]) + ", "
 		}
 	}
-	// This is the use of each GPU, with the person and the virtual cluster of the task that holds the GPU. The metric of tasks is multiplied by 0,
-	// so that it only adds these labels.
+	// The result is the use of each GPU, with the person and the virtual cluster of its task. The metric of tasks is multiplied by 0, so that it only
+	// adds these labels.
 	use := "max by (pod, node, gpu) (DCGM_FI_DEV_GPU_UTIL{" + is("namespace", kube.JobNamespace) + "})" +
 		` * on (pod) group_left (user, vc) (0 * max by (pod, user, vc) (label_join(pai_task_gpus{` + match + `task_pod!=""} > 0, "pod", "", "task_pod")) + 1)`
 	sum := func(how, series string) string {

@@ -1,4 +1,4 @@
-// Package metrics reads from Prometheus how jobs, machines and virtual clusters used their resources over time, by a table of named queries, and
+// Package metrics reads from Prometheus how jobs, machines and virtual clusters used their resources over time. It uses a table of named queries, and
 // explains the figures in sentences.
 // In: a subject and a range of time. Out: a Report. Callers can't write queries, so people get no figures of other people's jobs.
 package metrics
@@ -17,17 +17,17 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Report is how a job, a task, a machine or a virtual cluster used its resources over time.
+// Report describes the use of resources by a job, a task, a machine or a virtual cluster over time.
 type Report struct {
 	// Since and Until are the first and the last time of each series. Step is the time between two values, in seconds.
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
 	Step  int       `json:"step"`
-	// Findings describe what the measurements show, the most important first. There are at most MaxFindings, and usually there are no findings.
+	// Findings contains conclusions from the measurements, the most important first. It has at most MaxFindings entries and is usually empty.
 	Findings []Finding `json:"findings,omitempty"`
-	// Charts contains no charts for metrics that weren't measured.
+	// Charts omits metrics without measurements.
 	Charts []Chart `json:"charts"`
-	// Note explains why there are no charts.
+	// Note is the reason why Charts is empty.
 	Note string `json:"note,omitempty"`
 }
 
@@ -36,8 +36,8 @@ type Chart struct {
 	Name  string `json:"name"`  // gpu-use; see the table of queries
 	Title string `json:"title"` // GPU use
 	Unit  string `json:"unit,omitempty"`
-	// Folded is 0 if the chart contains all series. If there are too many series, the chart contains their lowest, mean and highest values, and
-	// Folded is the number of the series, or -1 if there are too many to count.
+	// Folded is 0 if the chart contains all series. If too many series exist, the chart contains their lowest, mean and highest values. Folded is then
+	// the number of series, or -1 if the number is unknown.
 	Folded int      `json:"folded,omitempty"`
 	Series []Series `json:"series"`
 }
@@ -59,9 +59,9 @@ type Series struct {
 	Task string `json:"task,omitempty"` // worker[0]
 	Node string `json:"node,omitempty"`
 	GPU  string `json:"gpu,omitempty"` // its number on its machine
-	// Limit is the highest possible value if it is known: the limit of a task, or the memory of a machine.
+	// Limit is the highest possible value, or nil if it is unknown. It is the limit of a task or the memory of a machine.
 	Limit *float64 `json:"limit,omitempty"`
-	// Values holds one value for each time from Since to Until. A value that wasn't measured is null.
+	// Values contains one value for each time from Since to Until. A missing measurement is null.
 	Values []*float64 `json:"values"`
 }
 
@@ -74,21 +74,21 @@ const (
 
 // Limits of a report.
 const (
-	// MaxPoints is the maximum number of values of a series. DefaultPoints is the number of values if the request doesn't specify one.
+	// MaxPoints is the maximum number of values of a series. DefaultPoints is the number of values if the request doesn't specify a number.
 	MaxPoints     = 300
 	DefaultPoints = 241
 	// MaxSpan is the longest range. Prometheus keeps figures for 31 days by default.
 	MaxSpan = 30 * 24 * time.Hour
 	// MaxSeries is the maximum number of series in a report.
 	MaxSeries = 64
-	// minStep is Prometheus' default scrape interval. In a shorter time there is no new value.
+	// minStep is Prometheus' default scrape interval. Shorter steps would not contain new values.
 	minStep = 30 * time.Second
 )
 
-// steps are the intervals between two times of a report, in minutes. All of them divide a day.
+// steps contains the intervals between two times of a report, in minutes. Each interval divides a day.
 var steps = []float64{0.5, 1, 1.5, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30, 45, 60, 90, 120, 180, 240, 360, 720}
 
-// step returns the shortest possible interval that is at least as long as d. Possible intervals are steps and whole days.
+// step returns the shortest possible interval that is at least d. Possible intervals are steps and whole days.
 func step(d time.Duration) time.Duration {
 	const day = 24 * time.Hour
 	for _, minutes := range steps {
@@ -103,20 +103,20 @@ func step(d time.Duration) time.Duration {
 type Range struct {
 	// Since and Until are the bounds of the range. Since is before Until.
 	Since, Until time.Time
-	// Points is the largest number of values that each series may have; 0 means DefaultPoints.
+	// Points is the maximum number of values of each series; 0 means DefaultPoints.
 	Points int
 }
 
-// Window is the time range that a user requests. Fields may be zero: then the subject of the report determines the range.
+// Window is the time range in a user's request. If a field is zero, the subject of the report determines the range.
 type Window struct {
 	Since, Until time.Time
-	// Last is the length of the range that ends at Until, if Since is zero.
+	// Last is the length of the range that ends at Until. It applies if Since is zero.
 	Last   time.Duration
 	Points int
 }
 
-// Within returns the range of a window for a subject that exists from begin to end. If the window has neither Since nor Last, usual is the length of
-// the range.
+// Within returns the range of a window for a subject that exists from begin to end. If the window contains neither Since nor Last, usual is the
+// length of the range.
 func (w Window) Within(begin, end time.Time, usual time.Duration) (Range, error) {
 	if !w.Since.IsZero() && !w.Until.IsZero() && !w.Since.Before(w.Until) {
 		return Range{}, &RangeError{`"since" isn't before "until"`}
@@ -153,7 +153,7 @@ type grid struct {
 	n     int
 }
 
-// grid returns the times of a range. Each time is a multiple of the step, so that the values of a chart don't change when the chart is read again.
+// grid returns the times of a range. Each time is a multiple of the step, so that repeated reads of a chart return the same values.
 func (r Range) grid() (grid, error) {
 	points := r.Points
 	if points == 0 {
@@ -178,8 +178,8 @@ func (r Range) grid() (grid, error) {
 
 func (g grid) until() time.Time { return g.since.Add(time.Duration(g.n-1) * g.step) }
 
-// mixed returns how many of the first values also contain measurements from before begin. With long steps, each value summarizes the time since the
-// previous value, and rates need a little more time.
+// mixed returns the number of first values that contain measurements from before begin. With long steps, each value summarizes the time since the
+// previous value. Rates need a little more time.
 func (g grid) mixed(begin time.Time) (n int) {
 	if begin.IsZero() || g.step <= 2*minStep {
 		return 0
@@ -208,11 +208,10 @@ type Reader struct {
 	// Ask sends a request to the HTTP API of a service of the platform, as pkg/diagnose/web does. If the cluster doesn't have the service, the error
 	// is a web.NoneError.
 	Ask func(ctx context.Context, service, path string, query url.Values) (io.ReadCloser, error)
-	// Failed is called with the reason if Prometheus doesn't respond; it may be nil.
+	// Failed is called with the reason if Prometheus doesn't respond. It may be nil.
 	Failed func(error)
 }
 
-// atOnce is how many queries of a report run simultaneously.
 const atOnce = 4
 
 // Read reads the report of a subject. The error is a RangeError, ErrNone or ErrAway.
@@ -257,7 +256,6 @@ func (r *Reader) Read(ctx context.Context, s *Subject, of Range) (*Report, error
 	return out, nil
 }
 
-// silent reports whether all measured values of a chart are 0.
 func silent(c *Chart) bool {
 	for i := range c.Series {
 		for _, v := range c.Series[i].Values {
@@ -269,7 +267,7 @@ func silent(c *Chart) bool {
 	return true
 }
 
-// fold returns a chart with at most most series. If there are more series, it replaces them with their lowest, mean and highest value at each time.
+// fold returns a chart with at most most series. If the chart has more series, fold replaces them with their lowest, mean and highest values.
 func fold(c *Chart, most int) *Chart {
 	if len(c.Series) <= most || c.Folded != 0 {
 		return c

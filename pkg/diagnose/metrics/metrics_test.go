@@ -34,7 +34,7 @@ var (
 	trainer = OfJob("0123", []Role{{"worker", "worker"}, {"Server 1", "server-1"}}, -1)
 )
 
-// fake is a Prometheus with stored responses. The response to any other query has no series.
+// fake is a Prometheus with stored responses. It responds to any other query with an empty result.
 type fake struct {
 	mu      sync.Mutex
 	answers map[string]string // by a part of the query
@@ -124,7 +124,7 @@ func TestQueriesSelectOnlyTheSubject(t *testing.T) {
 	}
 }
 
-// The number of series that the queries request is within the limit of a report.
+// The queries together request at most as many series as a report may contain.
 func TestAReportHasAtMostMaxSeries(t *testing.T) {
 	for _, s := range []*Subject{trainer, OfMachine("m", true), OfVC("v")} {
 		sum, seen := 0, map[string]bool{}

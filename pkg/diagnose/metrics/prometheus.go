@@ -17,7 +17,7 @@ import (
 
 const (
 	service = "prometheus"
-	// maxRaw is the maximum number of series that are read for a query. If there are more series, Prometheus folds them.
+	// maxRaw is the maximum number of series to read for a query. For more series, Prometheus returns only summaries.
 	maxRaw = 64
 	// maxBytes is the maximum size of a response. maxRaw series of MaxPoints values need about 1 MB.
 	maxBytes = 8 << 20
@@ -64,7 +64,7 @@ func highest(values []*float64) (out *float64) {
 	return out
 }
 
-// series returns the series of a query, named after the labels by, and sorted. The error is errMany if there are more than maxRaw series.
+// series returns the series of a query, sorted, and named after the given labels. The error is errMany for more than maxRaw series.
 func (r *Reader) series(ctx context.Context, s *Subject, by []string, expr string, g grid) ([]Series, error) {
 	at := func(i int) string { return strconv.FormatInt(g.since.Unix()+int64(i)*int64(g.step.Seconds()), 10) }
 	body, err := r.Ask(ctx, service, "/api/v1/query_range", url.Values{
@@ -164,7 +164,7 @@ func compare(a, b Series) int {
 	return cmp.Or(natural(a.Task, b.Task), natural(a.Node, b.Node), natural(a.GPU, b.GPU), slices.Index(order, a.Name)-slices.Index(order, b.Name), natural(a.Name, b.Name))
 }
 
-// order lists the names of series in the order of a chart.
+// order contains the names of series in the order of a chart.
 var order = []string{"guaranteed", "used", "opportunistic", "bad", "jobs", "tasks", "all", "the busiest", Lowest, Mean, Highest}
 
 // natural compares strings. It compares numbers in the strings as numbers.
@@ -186,7 +186,6 @@ func natural(a, b string) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// digits returns the number of digits at the beginning of a text.
 func digits(s string) int {
 	n := 0
 	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
@@ -195,7 +194,7 @@ func digits(s string) int {
 	return n
 }
 
-// distinguish adds the machine to the names of series that have the same name. For example, a task that was retried may have had GPU 0 of several
+// distinguish adds the machine to the names of series that have the same name. For example, a task after a retry may have used GPU 0 of several
 // machines.
 func distinguish(all []Series) {
 	count := map[string]int{}

@@ -12,21 +12,21 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// query is a named query, whose result is a chart.
+// query is a named query. Its result is a chart.
 type query struct {
 	name, title, unit string
-	// most is the maximum number of series in the chart. If there are more series, they are folded.
+	// most is the maximum number of series in the chart. More series are folded.
 	most int
-	// rare means that the chart is omitted if all of its values are 0.
+	// rare means that a chart with only zeros is omitted.
 	rare bool
-	// expr returns the query in PromQL. by lists the labels that identify its series.
+	// expr returns the query in PromQL. The field by lists the labels that identify its series.
 	expr func(w where) string
 	by   []string
-	// limit returns a query for the limits of the series, with the same labels; nil if the series have no limits.
+	// limit returns a query for the limits of the series, with the same labels. It is nil if the series have no limits.
 	limit func(w where) string
 }
 
-// Maximum numbers of series in a chart: the GPUs of a usual machine, and a smaller number of tasks. A test checks that a report has at most
+// Maximum numbers of series in a chart: the GPUs of a usual machine, and a smaller number of tasks. A test checks that a report contains at most
 // MaxSeries series.
 const (
 	mostGPUs  = 8
@@ -40,13 +40,13 @@ type where struct {
 	step  time.Duration
 }
 
-// sel returns a selector for a metric of the subject, with further matchers.
+// sel returns a selector for a metric of the subject, with additional matchers.
 func (w where) sel(metric string, more ...string) string {
 	return metric + "{" + strings.Join(append([]string{w.match}, more...), ", ") + "}"
 }
 
-// mean returns a query for the mean of a measurement since the previous value of the series, and peak returns a query for the highest measurement.
-// If the step is at most two scrape intervals of Prometheus, they return the measurement itself.
+// mean returns a query for the mean of a measurement since the previous value. peak returns a query for the highest measurement. If the step is at
+// most two scrape intervals of Prometheus, the queries return the measurement itself.
 func (w where) mean(metric string) string {
 	return w.over("avg", w.sel(metric))
 }
@@ -62,7 +62,8 @@ func (w where) over(how, series string) string {
 	return fmt.Sprintf("%s_over_time(%s[%s])", how, series, seconds(w.step))
 }
 
-// rate returns a query for the growth of a counter per second. A rate needs two values. The range is so long that one further value may be missing.
+// rate returns a query for the growth of a counter per second. A rate needs two values. The range is long enough
+// even if one value is missing.
 func (w where) rate(metric string, more ...string) string {
 	return fmt.Sprintf("rate(%s[%s])", w.sel(metric, more...), seconds(max(4*minStep, w.step+minStep)))
 }
@@ -74,8 +75,8 @@ func is(label, value string) string { return label + "=" + strconv.Quote(value) 
 
 func like(label, expression string) string { return label + "=~" + strconv.Quote(expression) }
 
-// slowed lists the bits of NVML's clock event reasons that mean a fault: hardware slowdown, heat according to the driver, heat according to the
-// hardware, and power brake. A clock that is limited by the power limit of the card is usual.
+// slowed lists the bits of NVML's clock event reasons that mean a fault. These are hardware slowdown, heat according to the driver, heat according
+// to the hardware, and power brake. The card's power limit isn't included, because it usually limits the clock.
 var slowed = []int{8, 32, 64, 128}
 
 // gpus returns the queries about GPUs. The labels by identify a GPU. pkg/node/agent/gpu defines the names of the measurements.
@@ -100,8 +101,8 @@ func gpus(by ...string) []query {
 	}
 }
 
-// ofTasks returns the queries about the tasks of a job, by pod. The measurements come from the kubelets. The chart of the service prometheus keeps
-// the measurements that these queries use.
+// ofTasks returns the queries about the tasks of a job, by pod. The kubelets provide the measurements. The chart of the service prometheus must
+// keep the measurements that these queries use.
 func ofTasks() []query {
 	by := []string{"pod"}
 	const container = `container!=""` // without it, they would be counted twice
@@ -131,7 +132,6 @@ const (
 	network = `device!~"lo|(bond|flannel|cni|vxlan|tunl|kube).*|.*[.].*"`
 )
 
-// ofMachine returns the queries about a machine. The measurements come from the agent and from node-exporter.
 func ofMachine(whole bool) []query {
 	temperature := query{name: "gpu-temperature", title: "GPU temperature", unit: UnitCelsius, most: mostGPUs, by: []string{"gpu"},
 		expr: func(w where) string { return "max by (gpu) (" + w.peak("DCGM_FI_DEV_GPU_TEMP") + ")" }}
@@ -163,8 +163,8 @@ func ofMachine(whole bool) []query {
 	return out
 }
 
-// ofVC returns the queries about a virtual cluster. The measurements come from the scheduler that is the leader, and from the job controller, which
-// knows the owners of tasks.
+// ofVC returns the queries about a virtual cluster. The leader among the schedulers and the job controller provide the measurements. Only the job
+// controller's measurements contain the owners of tasks.
 func ofVC() []query {
 	parts := func(prefix string, names ...string) func(w where) string {
 		return func(w where) string {
@@ -180,7 +180,7 @@ func ofVC() []query {
 	}
 	return []query{
 		{name: "gpus", title: "GPUs", most: 4, by: []string{labelPart}, expr: parts("pai_scheduler_vc_", "guaranteed", "used", "opportunistic", "bad")},
-		// The series of GPU use belong to the pods of jobs. Their virtual cluster is a label of another metric.
+		// The series of GPU use contain the pods of jobs. Another metric contains the virtual cluster as a label.
 		{name: "held-use", title: "Use of the GPUs that its tasks hold", unit: UnitPercent, most: 1, expr: func(w where) string {
 			holds := `label_join(` + w.sel("pai_task_gpus") + ` > 0, "pod", "", "task_pod")`
 			return "avg(max by (pod, node, gpu) (" + where{is("namespace", kube.JobNamespace), w.step}.mean("DCGM_FI_DEV_GPU_UTIL") + ") and on (pod) " + holds + ")"
@@ -191,7 +191,7 @@ func ofVC() []query {
 	}
 }
 
-// labelPart is the label that identifies the parts of a query that consists of several expressions.
+// labelPart is the label that identifies the parts of a query with several expressions.
 const labelPart = "part"
 
 func part(name, expr string) string {
@@ -204,23 +204,24 @@ type Subject struct {
 	queries []query
 	// task returns the name of a pod's task, such as worker[0].
 	task func(pod string) string
-	// begin is when the subject began to exist. It is set if an earlier subject may have had the same name.
+	// begin is the creation time of the subject. It is set if an earlier subject may have had the same name.
 	begin time.Time
 	// nothing is the note of the report if Prometheus has no data.
 	nothing string
 }
 
-// Role is a task role of a job, with its name and the part of the pods' names that identifies the role.
+// Role is a task role of a job. Object is the part of the pods' names that identifies the role.
 type Role struct{ Name, Object string }
 
-// maxPattern is the maximum length of the pattern with the names of a job's roles. The query contains the pattern several times and becomes part of
-// a URL.
+// maxPattern is the maximum length of the pattern with the names of a job's roles. The query contains the pattern several times, and the URL
+// contains the query.
 const maxPattern = 1000
 
-// hashed matches the names of Frameworks that paictl and OpenPAI submit, which are MD5 hashes.
+// hashed matches the names of Frameworks from paictl and OpenPAI, which are MD5 hashes.
 var hashed = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-// OfJob returns the subject for a job's tasks, by the name of its Framework. If index isn't -1, the subject is one task of the only role.
+// OfJob returns the subject for a job's tasks. framework is the name of the job's Framework. If index isn't -1, the subject is one task of the only
+// role.
 func OfJob(framework string, roles []Role, index int32) *Subject {
 	names, number := map[string]string{}, "[0-9]+"
 	var objects []string
@@ -251,15 +252,15 @@ func OfJob(framework string, roles []Role, index int32) *Subject {
 	}
 }
 
-// Since sets the time when the subject began to exist, and returns the subject. The pods of an earlier job may have had the same names, so values
-// that summarize measurements from before that time are omitted.
+// Since sets the creation time of the subject and returns the subject. The report then omits values from before that time, because the pods of an
+// earlier job may have had the same names.
 func (s *Subject) Since(begin time.Time) *Subject {
 	s.begin = begin
 	return s
 }
 
-// OfMachine returns the subject for a machine. If whole is set, the report also contains figures that only administrators may see, because these
-// contain the names of file systems.
+// OfMachine returns the subject for a machine. If whole is set, the report also contains the names of file systems. Only administrators may see
+// these names.
 func OfMachine(name string, whole bool) *Subject {
 	return &Subject{match: is("node", name), queries: ofMachine(whole), nothing: "Prometheus has no figures of this machine and this time: it was down, or the services agent and node-exporter didn't run on it."}
 }

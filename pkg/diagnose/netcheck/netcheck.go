@@ -1,6 +1,6 @@
 // Package netcheck tests whether pods reach each other, using only the standard library.
-// In: an address or a name. Out: the identity of the pod that responded. The program runs in an image without a shell, both as the server in a pod
-// and as the client.
+// In: an address or a name. Out: the identity of the pod that responded. The program runs in an image without a shell, as a server in a pod and as a
+// client.
 package netcheck
 
 import (
@@ -33,7 +33,7 @@ func or(s string) string {
 	return s
 }
 
-// Handler responds to GET / with the identity and to GET /healthz with "ok".
+// Handler responds to GET / with the identity, and to GET /healthz with "ok".
 func Handler(i Identity) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, i) })
@@ -41,7 +41,7 @@ func Handler(i Identity) http.Handler {
 	return mux
 }
 
-// Serve serves requests on a listener until ctx ends, and then finishes requests in progress.
+// Serve serves requests on a listener until ctx ends. It then finishes requests in progress.
 func Serve(ctx context.Context, l net.Listener, i Identity) error {
 	const limit = 10 * time.Second
 	srv := &http.Server{Handler: Handler(i), ReadTimeout: limit, WriteTimeout: limit, IdleTimeout: limit, MaxHeaderBytes: 8 << 10}
@@ -57,7 +57,7 @@ func Serve(ctx context.Context, l net.Listener, i Identity) error {
 	return srv.Shutdown(grace)
 }
 
-// Get returns the body of a URL, without spaces around it. A status other than 200 is an error.
+// Get returns the body of a URL, without leading and trailing spaces. It returns an error for a status other than 200.
 func Get(ctx context.Context, c *http.Client, url string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -93,7 +93,7 @@ func Resolve(ctx context.Context, r Resolver, name string) (string, error) {
 	return name + " is " + strings.Join(addrs, ", "), nil
 }
 
-// permanent is an error that retries can't resolve.
+// permanent is an error that remains after a retry.
 type permanent struct{ error }
 
 func (p permanent) Unwrap() error { return p.error }

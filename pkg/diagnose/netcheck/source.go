@@ -33,7 +33,7 @@ func main() {
 `
 
 // Module returns the files of a Go module that contains only this program, by path. With this module, an installed paictl can build the image
-// without a checkout. The module needs no other modules.
+// without a checkout. The module has no dependencies.
 func Module() map[string]string {
 	out := map[string]string{
 		"go.mod":  "module paictl.openpai.org/netcheck\n\ngo 1.26.0\n",

@@ -17,14 +17,14 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// archive is the tar.gz that is being written. Its methods are safe for concurrent use.
+// archive writes a tar.gz. Its methods are safe for concurrent use.
 type archive struct {
 	name  string // the folder in it
 	set   *redact.Set
 	spool string
 	max   int64
 	now   time.Time
-	// broken is called once, with the first error that makes it impossible to continue the archive.
+	// broken is called once, with the first error that prevents further writes to the archive.
 	broken func(error)
 
 	mu    sync.Mutex
@@ -36,7 +36,7 @@ type archive struct {
 	err   error
 }
 
-// reserve is the part of an archive's size that is reserved for its index and the end of its streams, in bytes.
+// reserve is the number of bytes that are reserved for the index and the end of the archive.
 const reserve = 4 << 20
 
 type counter struct {
@@ -57,13 +57,13 @@ func newArchive(w io.Writer, o *Options, set *redact.Set, broken func(error)) *a
 		out: out, zip: zip, tar: tar.NewWriter(zip), names: map[string]bool{}}
 }
 
-// add writes the output of write into a file of the archive, without secrets. If write fails, the output so far is kept, and the index reports the
-// error. Empty files are omitted.
+// add writes the output of write into a file of the archive, without secrets. If write fails, the file contains the partial output, and the index
+// contains the error. Empty files are omitted.
 func (a *archive) add(name, what string, write func(io.Writer) error) {
 	a.file(name, what, 0, 0, write)
 }
 
-// log is like add, but for output that may be long. It keeps head bytes of the beginning and tail bytes of the end, and omits the middle.
+// log is like add, but for output that may be long. It keeps head bytes of the beginning and tail bytes of the end.
 func (a *archive) log(name, what string, head, tail int, write func(io.Writer) error) {
 	a.file(name, what, head, tail, write)
 }
@@ -101,7 +101,6 @@ func (a *archive) file(name, what string, head, tail int, write func(io.Writer) 
 	}
 }
 
-// missing records that a part could not be read completely, and why.
 func (a *archive) missing(what string, why error) {
 	text := why.Error()
 	if h := hint.Of(why); h != "" {
@@ -184,7 +183,6 @@ func (a *archive) fail(err error) {
 	a.failed(err)
 }
 
-// failed records the first write error and ends the run.
 func (a *archive) failed(err error) {
 	if a.err != nil {
 		return
@@ -196,7 +194,6 @@ func (a *archive) failed(err error) {
 	a.broken(a.err)
 }
 
-// finish writes the index and completes the archive.
 func (a *archive) finish(ix Index) (*Index, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

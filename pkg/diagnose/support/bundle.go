@@ -17,17 +17,16 @@ import (
 	"github.com/openpai/paictl/pkg/services"
 )
 
-// bundle is the bundle that Write is making.
 type bundle struct {
 	o       Options
 	started time.Time
 	archive *archive
-	// namespaces are the namespaces of the platform, of jobs, of Kubernetes and of services in other namespaces.
+	// namespaces contains the namespaces of the platform, of jobs, of Kubernetes and of other services.
 	namespaces []string
 	services   []services.Status
 	serviceErr error
-	// shown is the content of the folder with masked secrets. copy is the cluster's copy of the configuration, and history lists the copy's
-	// revisions.
+	// shown is the content of the folder with masked secrets. The field copy is the cluster's copy of the configuration. The field history lists the
+	// revisions of the copy.
 	shown   store.Shown
 	copy    *store.Copy
 	history []store.Revision
@@ -37,8 +36,8 @@ type bundle struct {
 	pods []podLogs // whose logs are read
 }
 
-// Write makes a bundle and writes it to w. If a part can't be read, the index reports the error. Write returns an error only if the archive can't be
-// written, or ctx ends.
+// Write writes a bundle to w. If a part can't be read, the index contains the error. Write returns an error only if the archive can't be written or
+// ctx ends.
 func Write(ctx context.Context, w io.Writer, o Options) (*Index, error) {
 	o.Limits.defaults()
 	set(&o.MaxSize, DefaultMaxSize)
@@ -79,14 +78,13 @@ func (b *bundle) since() time.Time { return b.started.Add(-b.o.Since) }
 
 func (b *bundle) wants(part string) bool { return !slices.Contains(b.o.Without, part) }
 
-// progress reports progress, without secrets.
+// progress reports progress without secrets.
 func (b *bundle) progress(part, message string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.o.Progress(part, b.archive.set.String(message))
 }
 
-// collect collects all parts. Parts that don't depend on each other run concurrently.
 func (b *bundle) collect(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, p := range []struct {
@@ -127,7 +125,7 @@ func (b *bundle) collect(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	// Collect logs last, so that logs are the part that is omitted if --max-size is too small for all parts.
+	// Collect logs last, so that the archive omits logs rather than other parts if --max-size is too small.
 	if !b.wants(PartLogs) {
 		b.archive.missing(PartLogs, errors.New("left out with --without"))
 		return
@@ -135,7 +133,7 @@ func (b *bundle) collect(ctx context.Context) {
 	b.logs(ctx)
 }
 
-// probe checks whether the API responds at all, because many requests to a server that doesn't respond would take many times the timeout.
+// probe checks whether the API responds. Without this check, many requests to a failed server would take many times the timeout.
 func (b *bundle) probe(ctx context.Context) {
 	if b.o.Cluster == nil {
 		return
@@ -149,7 +147,6 @@ func (b *bundle) probe(ctx context.Context) {
 	}
 }
 
-// findNamespaces adds the namespaces in which services run.
 func (b *bundle) findNamespaces(ctx context.Context) {
 	b.namespaces = []string{kube.SystemNamespace, kube.JobNamespace, "kube-system", "kube-flannel"}
 	if b.o.Cluster == nil || b.o.Services == nil {

@@ -69,7 +69,6 @@ func (b *bundle) folder() {
 	})
 }
 
-// text adds a file with the given content.
 func (b *bundle) text(name, what string, text []byte) {
 	b.archive.add(name, what, func(w io.Writer) error {
 		_, err := w.Write(text)

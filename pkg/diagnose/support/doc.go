@@ -1,4 +1,4 @@
-// Package support collects the data that helps to diagnose a cluster into one archive, without its secrets.
+// Package support collects diagnostic data about a cluster into one archive, without the cluster's secrets.
 // In: a configuration folder, a connection to the machines, a connection to the API; each of these may be missing. Out: a tar.gz with an index,
 // which also lists the parts that could not be read.
 package support
@@ -30,31 +30,31 @@ func Parts() []string {
 	return []string{PartConfiguration, PartMachines, PartKubernetes, PartServices, PartScheduler, PartLogs, PartReports}
 }
 
-// Sources holds the connections and the data from which a bundle is made.
+// Sources holds the connections and the data for a bundle.
 type Sources struct {
 	// Folder is the configuration folder. If it can't be read, Config is nil and FolderErr is the reason.
 	Folder    string
 	Config    *config.Cluster
 	FolderErr error
-	// Spec and Run describe the machines and how to connect to them. If no connection is possible, Spec is nil and MachinesErr is the reason. Run
-	// must contain all options that "cluster status" needs.
+	// Spec describes the machines, and Run contains the options for connecting to the machines. If no connection is possible, Spec is nil and
+	// MachinesErr is the reason. Run must contain all options that "cluster status" needs.
 	Spec        *engine.Spec
 	Run         engine.Options
 	MachinesErr error
-	// Cluster is the connection to the API. If there is no connection, Cluster is nil and ClusterErr is the reason.
+	// Cluster is the connection to the API. Without a connection, Cluster is nil and ClusterErr is the reason.
 	Cluster    *kube.Cluster
 	ClusterErr error
 	// Services returns the state of the services.
 	Services func(context.Context) ([]services.Status, error)
-	// Reports are the outputs of other paictl commands about the cluster. Each becomes a file in the folder reports.
+	// Reports lists outputs of other paictl commands about the cluster. Each report becomes a file in the folder reports.
 	Reports []Report
 }
 
-// Report is the output of a command, which becomes a file.
+// Report is the output of a command. It becomes a file.
 type Report struct {
 	Name string // the name of the file, without .json
 	What string // a sentence for the index
-	// Ask returns the content of the file, which is written as JSON.
+	// Ask returns the content of the file. The content is written as JSON.
 	Ask func(context.Context) (any, error)
 }
 
@@ -66,36 +66,35 @@ type Options struct {
 	Sources
 	// Name is the name of the folder in the archive.
 	Name string
-	// Version and Command are the version and the command line of paictl.
+	// Version is the version of paictl. Command is its command line.
 	Version, Command string
-	// Since is how far back logs and journals are collected; 0 means from their beginning.
+	// Since limits the age of collected logs and journals; 0 means no limit.
 	Since time.Duration
-	// Jobs are the jobs whose environment and logs are included.
+	// Jobs lists the jobs whose environment and logs are included.
 	Jobs []Job
 	// MaxSize is the maximum size of the archive in bytes.
 	MaxSize int64
 	// Without lists the parts to omit.
 	Without []string
-	// SpoolDir is the folder for larger files until they are added to the archive. These files have no names, so that they disappear when the
-	// program exits.
+	// SpoolDir is the folder for larger files until they are added to the archive. These files have no names, so they disappear when the program exits.
 	SpoolDir string
-	// Clock returns the current time; the program uses time.Now.
+	// Clock returns the current time. The program uses time.Now.
 	Clock func() time.Time
 	// Progress receives progress messages. Calls are never concurrent.
 	Progress func(part, message string)
-	// Limits limits time and size. Zero fields have defaults.
+	// Limits contains limits for time and size. Zero fields mean the defaults.
 	Limits Limits
 }
 
-// Limits limits the time and the size of each source's data.
+// Limits contains limits for the time and the size of each source's data.
 type Limits struct {
 	Part    time.Duration // for all of a part, except machines and logs
 	Machine time.Duration // one machine's script
 	Log     time.Duration // one container's log
 	Logs    time.Duration // all logs together
-	// Head and Tail are how many bytes are kept from the beginning and from the end of a log.
+	// Head and Tail are the numbers of bytes to keep from the beginning and from the end of a log.
 	Head, Tail int
-	// Parallel is the maximum number of machines, and of logs, that are read at the same time.
+	// Parallel is the maximum number of machines that are read at the same time. It also applies to logs.
 	Parallel int
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// Index describes the content of a bundle. It is written as index.json and as an HTML page.
+// Index describes the content of a bundle. The bundle contains it as index.json and as an HTML page.
 type Index struct {
 	Version  string    `json:"paictl"`
 	Command  string    `json:"command"`
@@ -23,10 +23,9 @@ type Index struct {
 	Finished time.Time `json:"finished"`
 	Cluster  string    `json:"cluster,omitempty"`
 	Server   string    `json:"server,omitempty"`
-	// Since is the beginning of the collected logs and journals; zero means that they are complete.
+	// Since is the beginning of the collected logs and journals. Zero means that they are complete.
 	Since time.Time `json:"since,omitzero"`
-	// Secrets is the number of known secrets that were searched for. Unsearchable is the number of secrets that could not be searched for, because
-	// they are too short.
+	// Secrets is the number of known secrets that were searched for. Unsearchable is the number of secrets that are too short for a search.
 	Secrets      int       `json:"knownSecrets"`
 	Unsearchable int       `json:"unsearchableSecrets"`
 	Files        []Entry   `json:"files"`
@@ -41,7 +40,7 @@ type Entry struct {
 	Size int64  `json:"size"` // bytes
 	// Redacted counts the redacted secrets, by kind.
 	Redacted map[string]int `json:"redacted,omitempty"`
-	// Cut is how many bytes were omitted from the middle of the file.
+	// Cut is the number of bytes that were omitted from the middle of the file.
 	Cut int64 `json:"cut,omitempty"`
 }
 
@@ -81,7 +80,7 @@ func (ix *Index) Total() int64 {
 	return n
 }
 
-// Redactions returns the number of secrets that were replaced in all files.
+// Redactions returns the number of redacted secrets in all files.
 func (ix *Index) Redactions() int {
 	n := 0
 	for _, f := range ix.Files {
@@ -98,7 +97,7 @@ type Section struct {
 	Files      []Entry
 }
 
-// sectionOf returns the name of a file's section: the folder that contains the file, or the part if the file is not in a folder of the part.
+// sectionOf returns the name of a file's section. It is the folder that contains the file, or the part if the file isn't in a subfolder.
 func sectionOf(name string) string {
 	folder, rest, _ := strings.Cut(name, "/")
 	if sub, _, deeper := strings.Cut(rest, "/"); deeper {
@@ -107,7 +106,7 @@ func sectionOf(name string) string {
 	return folder
 }
 
-// Sections groups the files by folder. For example, the files of one machine or of one namespace are a section.
+// Sections groups the files by folder. For example, the files of one machine or of one namespace form a section.
 func (ix *Index) Sections() []Section {
 	var out []Section
 	for _, f := range ix.Files {
@@ -120,7 +119,6 @@ func (ix *Index) Sections() []Section {
 	return out
 }
 
-// partText returns the descriptions of the folders.
 func partText() map[string]string {
 	return map[string]string{
 		PartConfiguration: "The four files, secrets masked: of the operator's folder, and of the copy that the cluster holds.",
@@ -148,7 +146,7 @@ func (ix *Index) writeHTML(w io.Writer) error {
 	return t.Execute(w, ix)
 }
 
-// changes describes how a file was changed, or returns "" if it wasn't changed.
+// changes describes the changes of a file's content, or returns "".
 func changes(e Entry) string {
 	var out []string
 	for _, kind := range slices.Sorted(maps.Keys(e.Redacted)) {
@@ -164,7 +162,6 @@ func changes(e Entry) string {
 	return text
 }
 
-// size formats a number of bytes with a suitable unit.
 func size(n int64) string {
 	switch {
 	case n < 10_000:

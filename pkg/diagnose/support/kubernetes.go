@@ -27,11 +27,10 @@ type kind struct {
 	api  string // api/v1, apis/apps/v1
 	name string // plural, as in the API's paths
 	what string
-	// tableOnly marks kinds of which only a table is included, because the content is long and not helpful, or may be secret.
+	// tableOnly includes only a table of the objects, because the content is long and not helpful, or may be secret.
 	tableOnly bool
 }
 
-// clusterKinds returns the kinds of objects that have no namespace.
 func clusterKinds() []kind {
 	return []kind{
 		{api: "api/v1", name: "nodes", what: "Machines as Kubernetes sees them: conditions, addresses, versions, images"},
@@ -71,7 +70,6 @@ func namespacedKinds() []kind {
 	}
 }
 
-// kubernetes collects the objects of the API, and information about the API server.
 func (b *bundle) kubernetes(ctx context.Context) {
 	for name, what := range map[string]string{"version": "Version of the API server", "readyz?verbose": "Checks of the API server", "livez?verbose": "Checks of the API server"} {
 		file, _, _ := strings.Cut(name, "?")
@@ -97,7 +95,6 @@ func (b *bundle) kubernetes(ctx context.Context) {
 	inParallel(b.o.Limits.Parallel/2+1, questions)
 }
 
-// inParallel runs functions, at most n at a time.
 func inParallel(n int, all []func()) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, n)
@@ -198,7 +195,7 @@ func (b *bundle) page(url, next string, limit int) *rest.Request {
 	return r
 }
 
-// whole writes the objects as a JSON list. Only one page of objects is in memory at a time.
+// whole writes the objects as a JSON list. It keeps only one page of objects in memory at a time.
 func (b *bundle) whole(ctx context.Context, url, namespace, name string, w io.Writer) error {
 	if _, err := io.WriteString(w, "{\"kind\": \"List\", \"apiVersion\": \"v1\", \"items\": ["); err != nil {
 		return err
@@ -239,7 +236,6 @@ func (b *bundle) whole(ctx context.Context, url, namespace, name string, w io.Wr
 	}
 }
 
-// isNamed reports whether an object belongs to a job in Options.Jobs.
 func (b *bundle) isNamed(o map[string]any) bool {
 	meta, _ := o["metadata"].(map[string]any)
 	labels, _ := meta["labels"].(map[string]any)
@@ -249,7 +245,7 @@ func (b *bundle) isNamed(o map[string]any) bool {
 	})
 }
 
-// secretNames adds a list of Secrets without their values, and a list of Helm's revisions, which are also stored as Secrets.
+// secretNames adds a list of Secrets without their values. It also adds a list of Helm's revisions, which are stored as Secrets.
 func (b *bundle) secretNames(ctx context.Context, namespace string) {
 	var secrets, revisions []string
 	err := b.eachSecret(ctx, namespace, func(s *corev1.Secret) {

@@ -17,7 +17,6 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// podLogs lists the containers of a pod that have run.
 type podLogs struct {
 	namespace, pod, node string
 	containers           []containerLog
@@ -28,8 +27,8 @@ type containerLog struct {
 	previous bool // a container before the last restart ran as well
 }
 
-// rememberLogs records a pod whose logs are to be included in the bundle. The logs of a job belong to the job's user, so they are only included if
-// Options.Jobs lists the job.
+// rememberLogs records a pod whose logs the bundle should include. It skips the pods of jobs that aren't in Options.Jobs, because the logs of a job
+// belong to the job's user.
 func (b *bundle) rememberLogs(o map[string]any) {
 	var pod corev1.Pod
 	text, err := json.Marshal(o)
@@ -51,10 +50,9 @@ func (b *bundle) rememberLogs(o map[string]any) {
 	b.pods = append(b.pods, p)
 }
 
-// silentAfter is how many logs in a row a machine may fail to send before its remaining logs are skipped.
+// silentAfter is the number of successive failed logs after which the remaining logs of a machine are skipped.
 const silentAfter = 2
 
-// logs adds the logs of the recorded pods.
 func (b *bundle) logs(ctx context.Context) {
 	if b.o.Cluster == nil {
 		b.archive.missing(PartLogs, b.o.ClusterErr)
@@ -87,7 +85,6 @@ func (b *bundle) logs(ctx context.Context) {
 	}
 }
 
-// log adds one container's log.
 func (b *bundle) log(ctx context.Context, p podLogs, container string, previous bool, silent *silence) {
 	name, what := path.Join(PartLogs, p.namespace, p.pod, container+".log"), "Log of container "+container+" of pod "+p.pod
 	if previous {
@@ -118,7 +115,7 @@ func (b *bundle) log(ctx context.Context, p podLogs, container string, previous 
 	})
 }
 
-// silence counts how many logs in a row each machine failed to send in time.
+// silence counts the successive logs that each machine failed to send in time.
 type silence struct {
 	mu    sync.Mutex
 	count map[string]int

@@ -60,7 +60,6 @@ func (b *bundle) machines(ctx context.Context) {
 	})
 }
 
-// machine splits the output of one machine's script into files.
 func (b *bundle) machine(host, mark string, said []byte, err error) {
 	folder, what := path.Join(PartMachines, host), machineFiles()
 	found := sections(said, mark)
@@ -95,10 +94,9 @@ func (b *bundle) machine(host, mark string, said []byte, err error) {
 	b.progress(folder, "done")
 }
 
-// notThere is the exit status of a section if the machine doesn't have the subject of the section.
+// notThere is the exit status of a section whose subject doesn't exist on the machine.
 const notThere = "4"
 
-// part is a section of the script's output.
 type part struct {
 	name string
 	text []byte
@@ -106,7 +104,7 @@ type part struct {
 	code string // exit status, "" if it was interrupted
 }
 
-// sections splits the output of the script into sections, which share the output's memory.
+// sections splits the output of the script into sections. The sections share the output's memory.
 func sections(said []byte, mark string) []part {
 	var out []part
 	begin, end := []byte("\n"+mark+" begin "), []byte("\n"+mark+" end ")
@@ -134,8 +132,8 @@ func sections(said []byte, mark string) []part {
 	}
 }
 
-// write writes a section. If its middle is omitted, write also omits the partial lines before and after the gap, because half a secret would not be
-// recognized.
+// write writes a section. If it omits the middle, it also omits the partial lines before and after the gap. Half a secret in a partial line would
+// not be recognized.
 func (p part) write(w io.Writer) error {
 	if p.cut == 0 || p.cut > len(p.text) {
 		_, err := w.Write(append(p.text, '\n'))

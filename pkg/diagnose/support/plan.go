@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// Plan lists the files that would be collected, as far as these are known without a request. Some names represent many files.
+// Plan lists the files that would be collected, without sending a request. Some names represent many files.
 func Plan(o *Options) []Entry {
 	var out []Entry
 	add := func(part, name, what string) {

@@ -11,7 +11,6 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
-// servicePart adds the states of the services, and Alertmanager's alerts.
 func (b *bundle) servicePart(ctx context.Context) {
 	name := path.Join(PartServices, "status.json")
 	if b.serviceErr != nil {
@@ -23,7 +22,6 @@ func (b *bundle) servicePart(ctx context.Context) {
 	b.archive.add(path.Join(PartServices, "alerts.json"), "Alerts that Alertmanager has", func(w io.Writer) error { return b.alerts(ctx, w) })
 }
 
-// scheduler adds the virtual clusters, the waiting jobs and the cells of the machines.
 func (b *bundle) scheduler(ctx context.Context) {
 	s := vc.NewScheduler(b.o.Cluster.Client)
 	b.archive.add(path.Join(PartScheduler, "virtual-clusters.json"), "Virtual clusters: their resources and usage (paictl vc list)", func(w io.Writer) error {
@@ -49,10 +47,8 @@ func (b *bundle) scheduler(ctx context.Context) {
 	})
 }
 
-// alertManager is the name of Alertmanager's service.
 const alertManager = "alert-manager"
 
-// alerts copies the response of Alertmanager with all alerts to w.
 func (b *bundle) alerts(ctx context.Context, w io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, b.o.Limits.Log)
 	defer cancel()

@@ -5,11 +5,11 @@ import (
 	"github.com/openpai/paictl/pkg/diagnose/support/redact"
 )
 
-// annotationApplied is the annotation in which kubectl stores the whole object again.
+// annotationApplied is the annotation in which kubectl stores a copy of the whole object.
 const annotationApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// scrub removes fields that don't help readers from an object. It also redacts environment variables: all values of a private object, and otherwise
-// the values of variables with the name of a secret.
+// scrub removes fields that don't help readers from an object. It redacts all environment variables of a private object. In other objects, it
+// redacts only variables whose names are names of secrets.
 func scrub(o map[string]any, private bool) {
 	if meta, ok := o["metadata"].(map[string]any); ok {
 		delete(meta, "managedFields")

@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// known holds the secrets that are removed from all content of the bundle. They are only kept in memory.
+// known holds the secrets to remove from the bundle. The secrets are only kept in memory.
 type known struct {
 	builder             redact.Builder
 	count, unsearchable int
@@ -45,7 +45,6 @@ func (k *known) add(kind, value string) {
 	}
 }
 
-// knownSecrets collects the secrets of the configuration and of the cluster.
 func (b *bundle) knownSecrets(ctx context.Context) *known {
 	k := &known{seen: map[string]bool{}}
 	b.secretsOfFolder(k)
@@ -69,12 +68,12 @@ func (b *bundle) knownSecrets(ctx context.Context) *known {
 	return k
 }
 
-// assigned matches the values that a line of a file assigns to names. It also matches assignments in comments, and in files that can't be parsed. It
-// skips text after "##", which is paictl's own description of a field.
+// assigned matches the values that a line of a file assigns to names. It also matches assignments in comments, and in files that can't be parsed.
+// It skips text after "##", because this text is paictl's own description of a field.
 var assigned = regexp.MustCompile(`(?m)(##.*)|([\w.-]+)["']?[ \t]*:[ \t]+["']?([^\s"'#{\[|>&*][^"'\n]*)`)
 
-// secretsOfFolder adds the secrets of the operator's files. In these files, secrets are masked by position. In all other files, they are found by
-// value.
+// secretsOfFolder adds the secrets of the operator's files. In these files, secrets are masked by their position. In all other files, secrets are
+// found by their value.
 func (b *bundle) secretsOfFolder(k *known) {
 	files := map[string][]byte{}
 	for _, name := range config.Files() {
@@ -101,7 +100,7 @@ func (b *bundle) secretsOfFolder(k *known) {
 	}
 }
 
-// secretsOfCopies adds the secrets of the cluster's copy and of its earlier revisions, because an old password may still be valid somewhere.
+// secretsOfCopies adds the secrets of the cluster's copy and of its earlier revisions, because an old password may still be valid elsewhere.
 func (b *bundle) secretsOfCopies(ctx context.Context, k *known) {
 	held := store.New(b.o.Cluster.Client)
 	b.history, b.copyErr = held.History(ctx)
@@ -123,9 +122,9 @@ func (b *bundle) secretsOfCopies(ctx context.Context, k *known) {
 }
 
 const (
-	// pageSize is the number of objects that are read at a time. An object may have a size of 1 MB.
+	// pageSize is the number of objects in one request. An object may have a size of 1 MB.
 	pageSize = 50
-	// rowsAtATime is the number of table rows that are read at a time.
+	// rowsAtATime is the number of table rows in one request.
 	rowsAtATime = 250
 )
 
@@ -146,7 +145,6 @@ func (b *bundle) eachSecret(ctx context.Context, namespace string, visit func(*c
 
 const typeHelm = "helm.sh/release.v1"
 
-// publicKeys returns keys of Secrets that hold values which aren't secret.
 func publicKeys() []string {
 	return []string{
 		"namespace", "ca.crt", "tls.crt", "service-ca.crt", "expiration", "description", "token-id", "auth-extra-groups", "username", "user",
@@ -154,7 +152,7 @@ func publicKeys() []string {
 	}
 }
 
-// secret adds the values of a Secret. masked holds the job files with masked secrets, by Framework.
+// secret adds the values of a Secret. The argument masked contains the job files with masked secrets, by Framework.
 func (k *known) secret(s *corev1.Secret, masked map[string]string) {
 	if s.Type == typeHelm || s.Name == store.SecretName { // the configuration in another form, whose secrets are already known
 		return
@@ -175,15 +173,15 @@ func (k *known) secret(s *corev1.Secret, masked map[string]string) {
 	}
 }
 
-// isSecretKey reports whether the key of a value shows that the value is secret, even if the value is short or common.
+// isSecretKey reports whether a key shows that its value is secret, even if the value is short or common.
 func isSecretKey(s *corev1.Secret, key string) bool {
 	return config.LooksSecret(key) || redact.IsSecretName(key) || s.Type == corev1.SecretTypeBasicAuth || s.Type == corev1.SecretTypeServiceAccountToken ||
 		s.Type == corev1.SecretTypeSSHAuth || s.Type == corev1.SecretTypeBootstrapToken
 }
 
 const (
-	// shortestValue and shortestLine are the minimum lengths, in bytes, of values and of lines of files under keys that aren't keys of secrets.
-	// Otherwise "grafana" in a Secret would redact half of the bundle.
+	// shortestValue and shortestLine are the minimum lengths, in bytes, of values and lines under other keys than those of secrets. Without this
+	// limit, "grafana" in a Secret would redact half of the bundle.
 	shortestValue = 8
 	shortestLine  = 16
 )
@@ -203,7 +201,6 @@ func (k *known) addUnlikely(value string) {
 	}
 }
 
-// logins adds the credentials for registries in a Docker configuration.
 func (k *known) logins(text string) {
 	var file any
 	if json.Unmarshal([]byte(text), &file) != nil {
@@ -232,8 +229,8 @@ func (k *known) logins(text string) {
 	walk("", file)
 }
 
-// filledIn adds the secrets that were inserted into a job's commands. These are the words that the submitted job file doesn't contain, because it
-// masks secrets.
+// filledIn adds the secrets in a job's commands. The submitted job file contains masks in their place, so a word that is missing in the file is a
+// secret.
 func (k *known) filledIn(spec, masked string) {
 	var job any
 	if json.Unmarshal([]byte(spec), &job) != nil {
@@ -259,7 +256,7 @@ func (k *known) filledIn(spec, masked string) {
 	walk("", job)
 }
 
-// minGuess is the minimum length, in bytes, of a value's beginning that may itself be the whole value.
+// minGuess is the minimum length, in bytes, of the beginning of a value that may be the whole value.
 const minGuess = 6
 
 // shortestWord is the minimum length of a word in a command that counts as a secret.
@@ -285,8 +282,8 @@ func sortedKeys[V any](m map[string]V) []string {
 // metadataOnly is the Accept header that requests only the metadata of objects from the API server.
 const metadataOnly = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json"
 
-// maskedJobs returns the submitted job files, in which secrets are masked, by the names of their Frameworks. The result is empty if the cluster
-// doesn't run jobs.
+// maskedJobs returns the submitted job files with masked secrets, by the names of their Frameworks. It returns an empty map if the cluster doesn't
+// run jobs.
 func (b *bundle) maskedJobs(ctx context.Context) map[string]string {
 	out := map[string]string{}
 	for next := ""; ; {

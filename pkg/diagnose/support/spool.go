@@ -7,10 +7,10 @@ import (
 	"os"
 )
 
-// inMemory is the maximum size, in bytes, of a file that is kept in memory until it is added to the archive.
+// inMemory is the maximum size of a file that is kept in memory, in bytes.
 const inMemory = 64 << 10
 
-// spooled holds a file until its size is known, because a tar archive needs the size first. A larger file is on the disk without a name, so that it
+// spooled holds a file until its size is known, because a tar header contains the size. A larger file is on the disk without a name, so that the file
 // disappears when the program exits.
 type spooled struct {
 	dir  string // "" keeps all in memory
@@ -76,7 +76,7 @@ func (s *spooled) close() {
 	}
 }
 
-// bothEnds passes on the beginning and the end of a stream. The end begins with a whole line.
+// bothEnds writes only the beginning and the end of a stream. The end begins with a whole line.
 type bothEnds struct {
 	w          io.Writer
 	head, tail int

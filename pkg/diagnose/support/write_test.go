@@ -68,14 +68,13 @@ func planted() []string {
 	return append([]string{sshPassword, folderToken, secretValue, podVariable, jobVariable, filledSecret, dockerSecret, commentSecret}, strings.Split(multiLine, "\n")...)
 }
 
-// disguises returns the forms in which a planted secret may appear.
 func disguises(s string) []string {
 	j, _ := json.Marshal(s)
 	return []string{s, string(j), url.QueryEscape(s), base64.StdEncoding.EncodeToString([]byte(s)), base64.StdEncoding.EncodeToString([]byte("user:" + s)),
 		base64.URLEncoding.EncodeToString([]byte("x" + s + "yz"))}
 }
 
-// everywhere returns a text with all planted secrets in all disguises, and with some secrets of other programs.
+// everywhere returns text with all planted secrets in all disguises, and with some secrets of other programs.
 func everywhere() string {
 	var b strings.Builder
 	for _, s := range planted() {
@@ -88,7 +87,6 @@ func everywhere() string {
 	return b.String()
 }
 
-// folder creates a configuration folder with secrets.
 func folder(t *testing.T, ports ...string) (string, *config.Cluster) {
 	t.Helper()
 	dir := t.TempDir()
@@ -107,7 +105,6 @@ func folder(t *testing.T, ports ...string) (string, *config.Cluster) {
 	return out, c
 }
 
-// machine returns a simulated machine whose programs print the given texts.
 func machine(t *testing.T, name string, programs map[string]string) *sshtest.Server {
 	t.Helper()
 	root := filepath.Join(t.TempDir(), name)
@@ -147,7 +144,7 @@ type silent struct{}
 
 func (silent) Emit(engine.Event) {}
 
-// reach creates a specification of the three machines of folder, and options to connect to them.
+// reach creates a specification of the three machines of folder, and the options for connecting to these machines.
 func reach(t *testing.T, o *Options, c *config.Cluster, servers map[string]*sshtest.Server) *ssh.Counter {
 	t.Helper()
 	spec, err := engine.NewSpec(c, nil)
@@ -169,7 +166,6 @@ func options() Options {
 	return Options{Name: "bundle", Version: "paictl v0", Command: "paictl support-bundle --job x", Clock: time.Now, SpoolDir: os.TempDir(), Since: time.Hour}
 }
 
-// unpack returns the files of an archive by name.
 func unpack(t *testing.T, archive []byte) map[string]string {
 	t.Helper()
 	zip, err := gzip.NewReader(bytes.NewReader(archive))
@@ -191,7 +187,6 @@ func unpack(t *testing.T, archive []byte) map[string]string {
 	}
 }
 
-// requireClean fails if a file contains one of the planted secrets in any form.
 func requireClean(t *testing.T, files map[string]string, secrets ...string) {
 	t.Helper()
 	for name, text := range files {
@@ -208,7 +203,6 @@ func requireClean(t *testing.T, files map[string]string, secrets ...string) {
 	}
 }
 
-// plant creates objects with secrets in a cluster: Secrets, environments, annotations, events and logs.
 func plant(t *testing.T, c *kube.Cluster) {
 	t.Helper()
 	core := c.Client.CoreV1()
@@ -366,7 +360,7 @@ func TestNoPlantedSecretLeavesTheCluster(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "bundle.tar.gz"), out.Bytes(), 0o600))
 	}
 
-	// If the job is named, its environment and logs are included, and are also clean.
+	// The environment and the logs of a named job are included, without secrets.
 	o.Jobs, o.Without = []Job{{"ann", "train"}}, []string{PartMachines}
 	out.Reset()
 	ix, err = Write(t.Context(), &out, o)

@@ -19,7 +19,7 @@ func (a API) Ready(ctx context.Context) error { return a.Read(ctx, "/readyz", ni
 // Node is a node and its kubelet's address.
 type Node struct{ Name, Address string }
 
-// pageSize is the number of nodes that are requested at a time. 5,000 nodes in one response would have 100 MB.
+// pageSize is the number of nodes in one request. 5,000 nodes in one response would have 100 MB.
 const pageSize = 250
 
 // Nodes lists the nodes of the cluster.
@@ -74,7 +74,7 @@ func (n nodeItem) address() string {
 	return ""
 }
 
-// Servers returns the addresses, as host:port, of the individual API servers.
+// Servers returns the addresses of the individual API servers as host:port.
 func (a API) Servers(ctx context.Context) ([]string, error) {
 	var slices struct {
 		Items []struct {

@@ -16,30 +16,30 @@ import (
 const (
 	// backupsPath is the path of the CronJob of the service cluster-backup.
 	backupsPath = "/apis/batch/v1/namespaces/pai-system/cronjobs/cluster-backup"
-	// notesPath is the path of the ConfigMap in which every program that makes a backup records the time.
+	// notesPath is the path of the ConfigMap in which every backup program records the time of a backup.
 	notesPath = "/api/v1/namespaces/kube-system/configmaps/paictl"
 	noteKey   = "backup"
-	// historyKey is the key of a note about the last backup with the history of jobs. The note is the time of this backup, or a word if there is no
-	// such backup. The note is missing if the cluster has no history to back up.
+	// historyKey is the key of a note about the last backup with the job history. The note is the time of this backup, or a word if no such backup
+	// exists. The note is missing if the cluster has no job history.
 	historyKey = "backup-history"
-	// missed is how many successive runs may fail before the last good backup counts as too old.
+	// missed is the number of successive runs that may fail before the last good backup counts as too old.
 	missed = 2
-	// skew is how far the clock of a machine that records a backup may be ahead. Later times are ignored, because they could hide an outdated
+	// skew limits how far the clock of a machine that records a backup may be ahead. Later times are ignored, because they could hide an outdated
 	// backup.
 	skew = 5 * time.Minute
 	// unknownInterval is the assumed interval if a schedule can't be parsed.
 	unknownInterval = 24 * time.Hour
 )
 
-// backups is the state of scheduled backups. Times that aren't known are zero.
+// backups is the state of scheduled backups. Unknown times are zero.
 type backups struct {
 	due, succeeded time.Time
 	running        int
 	suspended      bool
-	// good is the time of the last good backup, or the time when the schedule was created if there was no backup. overdue is the time after which
-	// this backup is too old.
+	// good is the time of the last good backup, or the creation time of the schedule if no backup exists. overdue is the time after which this backup
+	// is too old.
 	good, overdue time.Time
-	// history and historyOverdue are the same times for backups with the history of jobs. Both are zero if there is no history to back up.
+	// history and historyOverdue are the same times for backups with the job history. Both times are zero if the cluster has no job history.
 	history, historyOverdue time.Time
 }
 
@@ -65,7 +65,7 @@ type cronJob struct {
 	} `json:"status"`
 }
 
-// backups reads the current state of scheduled backups. It returns nil if there is no schedule.
+// backups reads the current state of scheduled backups. It returns nil if no schedule exists.
 func (a API) backups(ctx context.Context, now time.Time) (*backups, error) {
 	var job cronJob
 	err := a.Read(ctx, backupsPath, &job)
@@ -94,7 +94,7 @@ func (a API) backups(ctx context.Context, now time.Time) (*backups, error) {
 	return b, nil
 }
 
-// noted parses a recorded time. It returns zero if the time is invalid or too far in the future.
+// noted parses a recorded time. It returns the zero time if the text is invalid or the time is too far in the future.
 func noted(text string, now time.Time) time.Time {
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil || at.After(now.Add(skew)) {
@@ -103,7 +103,8 @@ func noted(text string, now time.Time) time.Time {
 	return at
 }
 
-// overdue returns when the two runs after a good backup should have finished. A run may take until its deadline, or until the next run is due.
+// overdue returns the time by which two runs after a good backup should have finished. A run may take until its deadline or until the next run is
+// due.
 func (j *cronJob) overdue(good time.Time) time.Time {
 	zone, err := time.LoadLocation(j.Spec.TimeZone) // "" is UTC
 	if err != nil {

@@ -20,16 +20,15 @@ const (
 	kindTarget    = "target"
 )
 
-// server is a server with a certificate to check.
 type server struct {
 	kind, name, address, serverName string
 }
 
-// target returns the server's name in the metrics of probes, which consists of kind and name.
+// target returns the server's name in the metrics of probes: kind/name.
 func (s server) target() string { return s.kind + "/" + s.name }
 
 // CheckCertificates checks the certificates of all servers once. The metrics then contain only these servers. If the API server doesn't respond,
-// CheckCertificates checks the servers of the last check.
+// CheckCertificates checks the servers of the previous check.
 func (w *Watchdog) CheckCertificates(ctx context.Context) {
 	start := time.Now()
 	servers, err := w.servers(ctx)
@@ -52,11 +51,11 @@ func (w *Watchdog) CheckCertificates(ctx context.Context) {
 	}
 }
 
-// listTimeout limits the time for listing the nodes, which takes many requests in a large cluster.
+// listTimeout is the timeout for listing the nodes. The list takes many requests in a large cluster.
 const listTimeout = time.Minute
 
-// servers returns the servers of the configuration and of the cluster. If the API server doesn't respond, it returns the servers of the last check,
-// and an error.
+// servers returns the servers of the configuration and of the cluster. If the API server doesn't respond, it returns the servers of the previous
+// check and an error.
 func (w *Watchdog) servers(ctx context.Context) ([]server, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
@@ -87,7 +86,6 @@ func (w *Watchdog) targets() []server {
 	return out
 }
 
-// look performs a TLS handshake with one server.
 func (w *Watchdog) look(ctx context.Context, s server) (probe, certificate) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(w.config.Timeout))
 	defer cancel()
@@ -100,9 +98,8 @@ func (w *Watchdog) look(ctx context.Context, s server) (probe, certificate) {
 	return p, certificate{server: s, expires: expires}
 }
 
-// Expiry returns the earliest expiry of the certificates that a server sends, including the certificates of its chain. It doesn't verify the
-// certificates, because a kubelet signs its own certificate, and an expired certificate must be reported, too. It only performs the handshake, and
-// sends no data.
+// Expiry returns the earliest expiry of the certificates that a server sends, including its chain. It only performs the handshake, and sends no
+// data. It doesn't verify the certificates, because a kubelet signs its own certificate, and an expired certificate must be reported.
 func Expiry(ctx context.Context, address, serverName string) (time.Time, error) {
 	var chain []*x509.Certificate
 	if serverName == "" {
@@ -112,7 +109,7 @@ func Expiry(ctx context.Context, address, serverName string) (time.Time, error) 
 		ServerName:         serverName,
 		MinVersion:         tls.VersionTLS12,
 		InsecureSkipVerify: true, //nolint:gosec // the connection is only used for the handshake, see above
-		// This function receives the certificate even if the server then requires a client certificate.
+		// This function receives the certificate even if the server later requires a client certificate.
 		VerifyConnection: func(state tls.ConnectionState) error {
 			chain = state.PeerCertificates
 			return nil

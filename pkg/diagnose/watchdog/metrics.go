@@ -39,14 +39,13 @@ var (
 		"The version of the watchdog, as a label.", []string{"version"}, nil)
 )
 
-// probe is the result of one request.
 type probe struct {
 	target string
 	took   time.Duration
 	ok     bool
 }
 
-// certificate holds the expiry of a server's certificate. If the time is zero, the server didn't send a certificate.
+// certificate holds the expiry of a server's certificate. The time is zero if the server didn't send a certificate.
 type certificate struct {
 	server
 	expires time.Time
@@ -98,7 +97,7 @@ func (r *results) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. It sends the last measurements, so that a server that was removed has no metrics.
+// Collect implements prometheus.Collector. It sends the last measurements, so that a removed server has no metrics.
 func (r *results) Collect(ch chan<- prometheus.Metric) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// Run runs the program pai-watchdog with command-line arguments until ctx ends. It logs to out.
+// Run runs the program pai-watchdog with command-line arguments until ctx ends. It writes its log to out.
 func Run(ctx context.Context, args []string, out io.Writer) error {
 	fs := flag.NewFlagSet("pai-watchdog", flag.ContinueOnError)
 	fs.SetOutput(out)

@@ -1,5 +1,5 @@
-// Package watchdog measures values that no other exporter reports: when the certificates of the API servers, kubelets and other servers expire,
-// whether the API responds to a pod, and the state of backups.
+// Package watchdog measures values that no other exporter reports: the expiry of certificates of API servers, kubelets and other servers, whether
+// the API responds to a pod, and the state of backups.
 // In: the API server's address and the account of the pod, and targets of a configuration. Out: metrics for Prometheus.
 package watchdog
 
@@ -16,7 +16,7 @@ import (
 
 // Config is the configuration of the program. It is a JSON file.
 type Config struct {
-	// Targets lists further servers whose certificates are checked, besides Kubernetes' servers.
+	// Targets lists servers outside of Kubernetes whose certificates are checked.
 	Targets []Target `json:"targets"`
 	// Interval is the time between two checks of the API's health and of backups. CertificateInterval is the time between two checks of all
 	// certificates.
@@ -33,7 +33,7 @@ type Config struct {
 // Target is a TLS server whose certificate is checked.
 type Target struct {
 	Name string `json:"name"`
-	// Address is host:port. ServerName is the server name in the TLS handshake; if it is empty, the host is used.
+	// Address is host:port. ServerName is the server name in the TLS handshake. If ServerName is empty, the host is used.
 	Address    string `json:"address"`
 	ServerName string `json:"serverName"`
 }
@@ -52,8 +52,8 @@ func (d *Duration) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// defaults returns a configuration that suits clusters of any size, because servers that work respond within milliseconds, and only failed nodes
-// take the whole timeout.
+// defaults returns a configuration that suits clusters of any size. Working servers respond within milliseconds, and only failed nodes take the whole
+// timeout.
 func defaults() Config {
 	return Config{
 		Interval:            Duration(15 * time.Second),
@@ -106,7 +106,7 @@ func (c Config) check() error {
 	return nil
 }
 
-// Watchdog makes the measurements and keeps the last results.
+// Watchdog makes the measurements and stores the last results.
 type Watchdog struct {
 	config  Config
 	api     API
@@ -135,8 +135,8 @@ func (w *Watchdog) Watch(ctx context.Context) {
 	<-done
 }
 
-// every calls f at once and then at an interval, until ctx ends. If a call takes longer than the interval, the calls that are due in that time are
-// skipped.
+// every calls f at once, and then at an interval until ctx ends. If a call takes longer than the interval, every skips the calls that are due in
+// that time.
 func every(ctx context.Context, interval time.Duration, f func(context.Context)) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()

@@ -35,7 +35,6 @@ import (
 	"github.com/openpai/paictl/pkg/node/podapi"
 )
 
-// certificateUntil creates a self-signed certificate that expires at end.
 func certificateUntil(t *testing.T, end time.Time) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -49,7 +48,6 @@ func certificateUntil(t *testing.T, end time.Time) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// tlsServer starts a TLS server and returns its address.
 func tlsServer(t *testing.T, config *tls.Config) string {
 	t.Helper()
 	s := httptest.NewUnstartedServer(http.NotFoundHandler())
@@ -63,7 +61,6 @@ func tlsServer(t *testing.T, config *tls.Config) string {
 // quiet returns a logger that discards a server's messages about handshakes that end early.
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
 
-// cluster is a fake API server with some nodes.
 type cluster struct {
 	nodes   []Node
 	servers []string
@@ -157,7 +154,6 @@ func watch(t *testing.T, c *cluster, kubelet string, change func(*Config)) *Watc
 	return New(config, API{&podapi.API{URL: s.URL, Folder: account}}, func(string, ...any) {})
 }
 
-// scrape returns the metrics as Prometheus reads them.
 func scrape(t *testing.T, w *Watchdog) string {
 	t.Helper()
 	rec := httptest.NewRecorder()
@@ -183,7 +179,6 @@ func TestMetricsAreForThoseWhoKnowThePassword(t *testing.T) {
 	}
 }
 
-// expiry returns the metrics line for a certificate.
 func expiry(kind, name, address string, end time.Time) string {
 	return fmt.Sprintf("pai_certificate_expiry_timestamp_seconds{address=%q,kind=%q,name=%q} %s\n",
 		address, kind, name, strconv.FormatFloat(float64(end.Unix()), 'g', -1, 64))

@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// Results reads a response of Prometheus to a query, {"status":"success","data":{"resultType":"vector","result":[…]}}. It calls each for every
-// single result, because a response may have several megabytes.
+// Results reads a response of Prometheus to a query, {"status":"success","data":{"resultType":"vector","result":[…]}}. It calls each for every single
+// result, because a response may have several megabytes.
 func Results(body io.Reader, each func(*json.Decoder) error) error {
 	d := json.NewDecoder(body)
 	for {

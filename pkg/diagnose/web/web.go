@@ -26,9 +26,9 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// Client sends requests to the programs of the platform that serve HTTP and require the password of metrics. The API server's proxy for services
-// removes Authorization headers, which contain the password. Therefore the client connects to pods as "kubectl port-forward" does. If the platform
-// has no password, as after a plain helm install, the client uses the proxy.
+// Client sends requests to the programs of the platform that serve HTTP and require the password of metrics. It connects to pods as "kubectl
+// port-forward" does, because the API server's proxy for services removes the Authorization header. If the platform has no password, as after a
+// plain helm install, the client uses the proxy.
 type Client struct {
 	cluster *kube.Cluster
 	client  *http.Client
@@ -50,7 +50,7 @@ func New(c *kube.Cluster) *Client {
 // Close closes idle connections, because a kubelet logs an error about each connection that isn't closed.
 func (w *Client) Close() { w.client.CloseIdleConnections() }
 
-// longest is the maximum number of bytes that are read from an error message of another program.
+// longest limits how many bytes of another program's error message are read.
 const longest = 1024
 
 // Get sends a GET request to a service and returns the body of the response. The caller must close the body.
@@ -69,7 +69,7 @@ func (w *Client) Get(ctx context.Context, service, path string, query url.Values
 	return Answer(w.client, r, service)
 }
 
-// Do sends a request to a service, and returns the status and the body of the response. If the status reports a failure, Do returns no error.
+// Do sends a request to a service, and returns the status and the body of the response. It returns no error for a status that reports a failure.
 func (w *Client) Do(ctx context.Context, method, service, path string, query url.Values, body []byte) (status int, answer []byte, err error) {
 	r, err := w.request(ctx, method, service, path, query, body)
 	if err != nil {
@@ -125,7 +125,7 @@ func (w *Client) request(ctx context.Context, method, service, path string, quer
 }
 
 // Answer sends a request to a service of the platform and returns the body of the response. The caller must close the body. If the service doesn't
-// respond, the error is about the service, not about the API server.
+// respond, the error is about the service and not about the API server.
 func Answer(client *http.Client, r *http.Request, service string) (io.ReadCloser, error) {
 	answer, err := client.Do(r)
 	if err != nil {
@@ -139,7 +139,7 @@ func Answer(client *http.Client, r *http.Request, service string) (io.ReadCloser
 	return answer.Body, nil
 }
 
-// withoutAddress returns the error for a service that doesn't respond. The error doesn't contain the URL, because its host may be made up and its
+// withoutAddress returns the error for a service that doesn't respond. The error omits the URL, because its host may not be a real address and its
 // query is long.
 func withoutAddress(err error, service string) error {
 	if failed, is := errors.AsType[*url.Error](err); is {
@@ -148,7 +148,6 @@ func withoutAddress(err error, service string) error {
 	return apierrors.NewServiceUnavailable(fmt.Sprintf("%s does not answer: %v", service, err))
 }
 
-// byProxy returns a request through the API server's proxy for services.
 func (w *Client) byProxy(method, service, path string, query url.Values, body []byte) *rest.Request {
 	r := w.cluster.Client.CoreV1().RESTClient().Verb(method).Namespace(kube.SystemNamespace).Resource("services").Name(service + ":http").SubResource("proxy").Suffix(path)
 	for name, values := range query {
@@ -162,7 +161,7 @@ func (w *Client) byProxy(method, service, path string, query url.Values, body []
 	return r
 }
 
-// pod finds a ready pod of a service. It returns the pod as the host and port POD.NAMESPACE:PORT.
+// pod returns the address of a ready pod of a service, in the form POD.NAMESPACE:PORT.
 func (w *Client) pod(ctx context.Context, service string) (string, error) {
 	core := w.cluster.Client.CoreV1()
 	s, err := core.Services(kube.SystemNamespace).Get(ctx, service, metav1.GetOptions{})
@@ -210,7 +209,7 @@ func isReady(p *corev1.Pod) bool {
 	})
 }
 
-// dial connects to a port of a pod. The address has the form that pod returns.
+// dial connects to a port of a pod. The address has the form of pod's result.
 func (w *Client) dial(_ context.Context, _, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -1,8 +1,8 @@
 // Package machines defines the ConfigMap with the addresses of a cluster's machines.
 // In: names and addresses of the layout. Out: the data of the ConfigMap, and its parsed content.
 //
-// "cluster up" writes the ConfigMap, and pai-csr-approver reads it. The addresses in a Node object can't be used instead, because the node itself
-// writes them.
+// "cluster up" writes the ConfigMap, and pai-csr-approver reads it. The addresses in a Node object aren't trustworthy, because the kubelet writes
+// them.
 package machines
 
 import (
@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// The namespace and name of the ConfigMap. Its keys are the names of nodes, and its values are the nodes' addresses, separated by commas.
+// The namespace and name of the ConfigMap. Its keys are node names. Its values are the addresses of each node, separated by commas.
 const (
 	Namespace = "kube-system"
 	Name      = "paictl-machines"
@@ -34,7 +34,7 @@ func Addresses(value string) ([]netip.Addr, error) {
 	return out, nil
 }
 
-// Difference summarizes how the current content differs from the desired content. It returns "" if they are equal.
+// Difference describes how the current content differs from the desired content, or returns "" if they are equal.
 func Difference(want, have map[string]string) string {
 	var added, gone, changed []string
 	for name, w := range want {
@@ -64,7 +64,6 @@ func Difference(want, have map[string]string) string {
 	return strings.Join(out, ", ")
 }
 
-// some returns the first few names as text, and how many names follow.
 func some(names []string) string {
 	const most = 3
 	text := strings.Join(names[:min(most, len(names))], ", ")

@@ -16,7 +16,6 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// folder is a target in a folder of this machine.
 type folder string
 
 // Path implements Target.
@@ -46,7 +45,7 @@ func (f folder) Write(ctx context.Context, name string, fill func(context.Contex
 	return info.Size(), nil
 }
 
-// tidy removes the unfinished files of killed Writes. It ignores errors, because such files do no harm.
+// tidy removes unfinished files that killed calls of Write have left. It ignores errors, because such files do no harm.
 func (f folder) tidy(now time.Time) {
 	all, _ := filepath.Glob(f.Path(".*" + backup.Ending + "*"))
 	for _, path := range all {
@@ -102,7 +101,6 @@ func (f folder) Delete(_ context.Context, name string) error {
 	return nil
 }
 
-// until returns a reader that fails as soon as ctx has ended.
 func until(ctx context.Context, r io.ReadCloser) io.ReadCloser { return &untilReader{ctx, r} }
 
 type untilReader struct {

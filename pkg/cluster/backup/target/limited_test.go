@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// If the S3 library reads an end of file, it completes the upload as an archive.
+// After an end of file, the S3 library completes the upload as an archive.
 func TestAnArchiveThatIsTooLargeOrEndsEarlyIsNotTakenForAWholeOne(t *testing.T) {
 	got, err := io.ReadAll(&limited{strings.NewReader("12345"), 5})
 	require.NoError(t, err)

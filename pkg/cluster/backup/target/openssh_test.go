@@ -22,7 +22,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// onOpenSSH returns a target in a folder of this machine, through an sshd that it starts, with OpenSSH's SFTP server.
+// onOpenSSH starts an sshd with OpenSSH's SFTP server, and returns a target in a folder of this machine.
 func onOpenSSH(t *testing.T) kept {
 	t.Helper()
 	tier.More(t, "a real sshd")

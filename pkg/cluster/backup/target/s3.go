@@ -26,33 +26,32 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// S3 holds the settings for connecting to buckets. Credentials come from the environment or from the file of the AWS tools, never from a flag,
-// because other users can see flags.
+// S3 holds the settings of the connection to a bucket. Credentials come from the environment or from the file of the AWS tools. Credentials never
+// come from a flag, because other users can read flags.
 type S3 struct {
-	// Endpoint is the URL of the server. If it is empty, $AWS_ENDPOINT_URL_S3, $AWS_ENDPOINT_URL or Amazon's URL is used.
+	// Endpoint is the URL of the server. If it is empty, the value is $AWS_ENDPOINT_URL_S3, $AWS_ENDPOINT_URL or Amazon's URL.
 	Endpoint string
-	// Region is the bucket's region. If it is empty, $AWS_REGION, $AWS_DEFAULT_REGION or the region that the server reports is used.
+	// Region is the bucket's region. If it is empty, the value is $AWS_REGION, $AWS_DEFAULT_REGION or the region that the server reports.
 	Region string
-	// CA is a file with certificates of CAs that are trusted in addition to the system's CAs.
+	// CA is a file with certificates of CAs to trust in addition to the system's CAs.
 	CA string
 	// Getenv returns the value of an environment variable.
 	Getenv func(string) string
 }
 
 const (
-	// amazon is the URL of the default server.
 	amazon = "https://s3.amazonaws.com"
-	// partSize is the size of an upload's parts, in bytes. One part is in memory at a time. A bucket accepts mostParts parts per object, so an
-	// archive may have up to 312 GiB.
+	// partSize is the size of an upload's parts, in bytes. One part is in memory at a time. With at most mostParts parts per object, an archive may
+	// have up to 312 GiB.
 	partSize  = 32 << 20
 	mostParts = 10_000
-	// unfinished is the age at which an upload counts as abandoned. It is longer than the longest backup may take.
+	// unfinished is the age at which an upload counts as abandoned. It is longer than the time limit of a backup.
 	unfinished = 25 * time.Hour
-	// attempts is how often a request is sent, with pauses of up to a second.
+	// attempts is the maximum number of attempts for a request, with pauses of up to a second.
 	attempts = 4
 )
 
-// bucket is a target in a bucket, for the objects whose names begin with a prefix.
+// bucket is a target in a bucket. The names of its objects begin with a prefix.
 type bucket struct {
 	name, prefix string // the prefix is empty or ends with a slash
 	client       *minio.Client
@@ -114,7 +113,6 @@ func local(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// trusted returns a TLS configuration that trusts the system's CAs and the CAs in a file.
 func trusted(file string) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if file == "" {
@@ -134,10 +132,9 @@ func trusted(file string) (*tls.Config, error) {
 	return c, nil
 }
 
-// errNoLogin means that no credentials are configured.
 var errNoLogin = errors.New("there are no credentials for S3")
 
-// login finds the credentials in the places that the AWS tools use.
+// login reads the credentials from the same sources as the AWS tools.
 type login struct {
 	getenv func(string) string
 	file   *credentials.FileAWSCredentials
@@ -181,7 +178,7 @@ func (b *bucket) Path(name string) string { return "s3://" + b.name + "/" + b.pr
 // Close implements Target.
 func (*bucket) Close() error { return nil }
 
-// Write implements Target. The object appears when all of its parts are stored and the upload is completed.
+// Write implements Target. The object appears after all parts were stored and the upload was completed.
 func (b *bucket) Write(ctx context.Context, name string, fill func(context.Context, io.Writer) error) (size int64, err error) {
 	if err := b.reach(ctx); err != nil {
 		return 0, written(b, name, err)
@@ -195,15 +192,15 @@ func (b *bucket) Write(ctx context.Context, name string, fill func(context.Conte
 	if err == nil {
 		return size, nil
 	}
-	// Remove the unfinished upload here, because the library can't after ctx has ended.
+	// Remove the unfinished upload here, because the library can't remove it after ctx has ended.
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
 	_ = b.client.RemoveIncompleteUpload(after, b.name, b.prefix+name) // if it fails, the next Write tries it
 	return 0, err
 }
 
-// limited is a reader that returns an error when the archive exceeds the size limit of a bucket. Without it, the library would complete the upload
-// with a truncated archive.
+// limited is a reader that returns an error if the archive exceeds the size limit of a bucket. Without the error, the library would complete the
+// upload with a truncated archive.
 type limited struct {
 	io.Reader
 	left int64
@@ -223,8 +220,7 @@ func (l *limited) Read(p []byte) (int, error) {
 
 var errTooLarge = hint.Errorf("back up to a folder or a machine instead (--to)", "the backup is larger than the 312 GiB that a bucket takes in parts of 32 MiB")
 
-// reach checks whether the bucket can be used before a backup is made. It sends a list request, because the response to a HEAD request contains no
-// error message.
+// reach returns an error if the bucket can't be used. It sends a list request, because the response to a HEAD request contains no error message.
 func (b *bucket) reach(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // the first response is enough
@@ -234,8 +230,7 @@ func (b *bucket) reach(ctx context.Context) error {
 	return nil
 }
 
-// tidy aborts abandoned uploads of archives. It ignores errors, because such uploads only need space. A lifecycle rule of the bucket may abort them
-// as well.
+// tidy aborts abandoned uploads of archives. It ignores errors, because abandoned uploads only occupy space.
 func (b *bucket) tidy(ctx context.Context, now time.Time) {
 	core := minio.Core{Client: b.client}
 	for u := range b.client.ListIncompleteUploads(ctx, b.name, b.prefix, false) {
@@ -286,7 +281,6 @@ func (b *bucket) Delete(ctx context.Context, name string) error {
 	return nil
 }
 
-// explained adds a remedy to an error of the server or of the connection.
 func (b *bucket) explained(err error) error {
 	if err == nil || hint.Of(err) != "" {
 		return err

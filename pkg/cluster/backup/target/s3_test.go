@@ -58,7 +58,7 @@ func TestAnUploadToS3ThatWasKilledIsEndedByTheNext(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, g.Names(t, "pai/"), 3, "another one may be writing it")
 
-	// The server takes the start of an upload from the times of its files.
+	// The server determines the start of an upload by the times of its files.
 	old := time.Now().Add(-26 * time.Hour)
 	require.NoError(t, filepath.WalkDir(g.Dir+"/backups/.sgwtmp", func(path string, _ fs.DirEntry, err error) error {
 		return errors.Join(err, os.Chtimes(path, old, old))

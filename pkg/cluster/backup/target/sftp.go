@@ -22,15 +22,15 @@ import (
 )
 
 const (
-	// writesInFlight is how many packets of 32 KiB are sent without waiting for replies, as in the uploads of pkg/ssh.
+	// writesInFlight is the number of packets of 32 KiB that are sent without waiting for replies. pkg/ssh uses the same number.
 	writesInFlight = 64
-	// grace is how long an interrupted upload may take to remove its unfinished archive.
+	// grace is the time limit for removing the unfinished archive of an interrupted upload.
 	grace = 5 * time.Second
-	// part is the suffix of the names of folders that contain an unfinished archive.
+	// part is the suffix of a folder that contains an unfinished archive.
 	part = ".part"
 )
 
-// machine is a target in a folder of a machine with an SSH server. It uses one connection, and an SFTP session for each call.
+// machine is a target in a folder of a machine with an SSH server. It uses one connection, and a separate SFTP session for each call.
 type machine struct {
 	written string // ssh://[USER@]HOST[:PORT], as it was written
 	at      Machine
@@ -115,12 +115,12 @@ func (m *machine) files(ctx context.Context) (*ssh.Files, error) {
 	return m.client.Files(ctx, m.target)
 }
 
-// Write implements Target. An SFTP server creates files that all users can read until their mode is set, so Write creates the file in a private
-// folder and moves it later.
+// Write implements Target. It creates the file in a private folder and moves it later, because all users can read a new file on an SFTP server
+// until its mode is set.
 func (m *machine) Write(ctx context.Context, name string, fill func(context.Context, io.Writer) error) (size int64, err error) {
 	session, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	// An interrupted Write still tries to remove its files, but waits at most the grace period for the network.
+	// After an interruption, Write still tries to remove its files, but waits at most the grace period for the network.
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(grace, end) })()
 	files, err := m.files(session)
 	if err != nil {
@@ -166,7 +166,6 @@ func (m *machine) Write(ctx context.Context, name string, fill func(context.Cont
 	return size, nil
 }
 
-// remedied adds a remedy to an error of the machine's SFTP server.
 func (m *machine) remedied(err error) error {
 	status, said := errors.AsType[*sftp.StatusError](err)
 	switch {
@@ -180,7 +179,7 @@ func (m *machine) remedied(err error) error {
 	return err
 }
 
-// send writes a file and checks its size. If the server supports fsync, the bytes are on its disk when send returns.
+// send writes a file and checks its size. If the server supports fsync, the file is on the server's disk when send returns.
 func (m *machine) send(files *ssh.Files, name string, in io.Reader) (size int64, err error) {
 	out, err := files.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
 	if err != nil {
@@ -205,7 +204,7 @@ func (m *machine) send(files *ssh.Files, name string, in io.Reader) (size int64,
 	return size, err
 }
 
-// tidy removes the folders of killed uploads that weren't written to for a long time, according to the machine's own clock.
+// tidy removes folders of abandoned uploads. It determines the age of a folder by the machine's own clock.
 func (m *machine) tidy(files *ssh.Files, mine string) {
 	me, err := files.Stat(mine)
 	if err != nil {
@@ -279,7 +278,7 @@ func (m *machine) Open(ctx context.Context, name string) (io.ReadCloser, int64, 
 	if err != nil {
 		return nil, 0, errors.Join(fmt.Errorf("%s: %w", m.Path(name), files.Explain(ctx, "read the backup", err)), files.Close())
 	}
-	// Several requests are in flight at the same time, as during an upload.
+	// Send several requests without waiting for replies, as in an upload.
 	from, to := io.Pipe()
 	r := &remoteReader{PipeReader: from, done: make(chan struct{})}
 	r.close = func() error { return errors.Join(in.Close(), files.Close()) }
@@ -291,7 +290,6 @@ func (m *machine) Open(ctx context.Context, name string) (io.ReadCloser, int64, 
 	return r, info.Size(), nil
 }
 
-// remoteReader reads a file that another goroutine downloads.
 type remoteReader struct {
 	*io.PipeReader
 	done  chan struct{}

@@ -1,6 +1,6 @@
-// Package target stores archives in a folder of this machine, in a folder of another machine over SSH, or in a bucket of S3-compatible storage.
+// Package target stores archives in a local folder, in a folder of another machine over SSH, or in a bucket of S3-compatible storage.
 // In: a place in the format that users write, credentials, archives. Out: the same archives, lists of archives. Package pkg/cluster/backup defines
-// the content of an archive, and which archives are kept.
+// the content of archives, and which archives are kept.
 package target
 
 import (
@@ -18,36 +18,35 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Target stores archives under their names. Its methods return fs.ErrNotExist for an archive that doesn't exist.
+// Target stores archives by name. Its methods return fs.ErrNotExist for an archive that doesn't exist.
 type Target interface {
-	// Write stores the output of fill under a name, and returns its size in bytes. Only the owner can read the archive, which becomes visible when it
-	// is completely stored. If the target isn't writable, Write doesn't call fill. If the target fails later, the context of fill ends.
-	// If either fails, no file remains, except after a kill or a broken connection. The next Write removes such remains three hours after the last
-	// write to them, or in S3 25 hours after the start of the upload.
+	// Write stores the output of fill under a name, and returns its size in bytes. Only the owner can read the archive. The archive becomes visible when
+	// it is complete. If the target isn't writable, Write doesn't call fill. If the target fails later, the context of fill ends. After a failure, no
+	// file remains, except after a kill or a broken connection. The next Write removes such a remaining file three hours after its last change. In S3,
+	// it removes a remaining upload 25 hours after its start.
 	Write(ctx context.Context, name string, fill func(context.Context, io.Writer) error) (int64, error)
-	// List returns the archives of a cluster (see backup.File.IsOf), the latest first. It only reads the names of archives, not their content.
+	// List returns the archives of a cluster (see backup.File.IsOf), the latest first. It reads only the names of archives.
 	List(ctx context.Context, cluster string) ([]backup.File, error)
-	// Open returns a reader of an archive, and the archive's size in bytes. The reader fails when ctx has ended.
+	// Open returns a reader of an archive, and the archive's size in bytes. The reader returns an error after ctx has ended.
 	Open(ctx context.Context, name string) (io.ReadCloser, int64, error)
 	// Delete removes an archive. It returns nil if the archive doesn't exist.
 	Delete(ctx context.Context, name string) error
-	// Path returns the location that an archive of this name has or would have, in the format that users write.
+	// Path returns the location of an archive with this name, in the format that users write. The archive needn't exist.
 	Path(name string) string
 	Close() error
 }
 
-// Named describes a written archive. Without is the reason why the archive doesn't contain the history of jobs, which its name shows, or nil if the
-// archive contains it.
+// Named describes a written archive. Without is the reason why the archive doesn't contain the job history, or nil if it does.
 type Named struct {
 	Name    string
 	Size    int64
 	Without error
 }
 
-// WriteNamed stores an archive under name, or under nameWithout if the archive doesn't contain the history of jobs. The name must be known before the
-// first byte is written, but fill reads the history last. If the history can't be read, fill returns a *backup.NoHistoryError, no file remains, and
-// WriteNamed calls fill again with the reason, for an archive named nameWithout. If the caller already knows that the history is unavailable, without
-// is the reason.
+// WriteNamed stores an archive under name, or under nameWithout if the archive doesn't contain the job history. The name must be known before the
+// first byte is written, but fill reads the history last. If fill can't read the history, it returns a *backup.NoHistoryError. WriteNamed then
+// calls fill again with the reason and stores the archive under nameWithout. If the caller already knows that the history is unavailable, the
+// argument without is the reason.
 func WriteNamed(ctx context.Context, to Target, name, nameWithout string, without error, fill func(ctx context.Context, out io.Writer, without error) error) (Named, error) {
 	made := Named{Name: name, Without: without}
 	write := func() (err error) {
@@ -66,14 +65,14 @@ func WriteNamed(ctx context.Context, to Target, name, nameWithout string, withou
 	return made, write()
 }
 
-// Options holds the settings for access to places.
+// Options holds the settings for access to targets.
 type Options struct {
 	S3 S3
-	// Dial returns an SSH client, and the target for the machine in a place. Open and the methods of Target only call it for places with a machine.
+	// Dial returns an SSH client, and the SSH address of a machine. It is only called for targets on another machine.
 	Dial func(Machine) (*ssh.Client, ssh.Target, error)
 }
 
-// Machine is the machine in a place. User may be empty and Port may be 0.
+// Machine is the machine in a target's address. User may be empty and Port may be 0.
 type Machine struct {
 	User, Host string
 	Port       int
@@ -81,7 +80,7 @@ type Machine struct {
 
 var scheme = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*)://(.*)$`)
 
-// abandoned is the age at which the remains of an upload count as abandoned, because a running upload would have written within this time.
+// abandoned is the age at which the remains of an upload count as abandoned. A running upload would have written within this time.
 const abandoned = 3 * time.Hour
 
 // Open returns the target for a place: FOLDER, ssh://[USER@]HOST[:PORT]/FOLDER, or s3://BUCKET[/PREFIX]. It doesn't connect yet.
@@ -116,7 +115,7 @@ func Split(file string) (place, name string, err error) {
 	return place, name, nil
 }
 
-// withoutPassword removes a password that a user may have written into a place, although a place can't contain a password.
+// withoutPassword removes a password from a place for error messages.
 func withoutPassword(place string) string {
 	m := scheme.FindStringSubmatch(place)
 	if m == nil {
@@ -130,14 +129,14 @@ func withoutPassword(place string) string {
 	return m[1] + "://" + authority + "/" + rest
 }
 
-// wherever returns the place of a target as text for errors.
+// wherever returns the place of a target for error messages.
 func wherever(t Target) string { return strings.TrimSuffix(t.Path(""), "/") }
 
 func missing(t Target, name string) error {
 	return hint.Errorf("list the existing ones: paictl cluster backup list --to "+wherever(t), "%s: %w", t.Path(name), fs.ErrNotExist)
 }
 
-// found appends an archive to a list, if name is the name of an archive that belongs to the cluster.
+// found appends an archive to files if name is the name of an archive of the cluster.
 func found(files []backup.File, t Target, cluster, name string, size int64) []backup.File {
 	f, ok := backup.Named(name)
 	if !ok || !f.IsOf(cluster) {
@@ -150,8 +149,8 @@ func found(files []backup.File, t Target, cluster, name string, size int64) []ba
 // errUnread is the error of a writer whose reader has stopped reading.
 var errUnread = errors.New("the backup's target reads no more")
 
-// pump runs fill and take, and passes fill's output to the reader of take. The first failure ends the other function, and pump returns it. take reads
-// io.EOF only if fill has written everything.
+// pump runs fill and take concurrently. The reader of take returns the output of fill. The first failure ends both functions, and pump returns its
+// error. The reader returns io.EOF only after fill has written everything.
 func pump(ctx context.Context, fill func(context.Context, io.Writer) error, take func(io.Reader) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -168,7 +167,7 @@ func pump(ctx context.Context, fill func(context.Context, io.Writer) error, take
 		_ = out.CloseWithError(err)
 		filled <- err
 	}()
-	// If ctx ends while fill waits for another operation, the reader must still end.
+	// If ctx ends while fill is blocked, the reader must still end.
 	stop := context.AfterFunc(ctx, func() { _ = out.CloseWithError(context.Cause(ctx)) })
 	defer stop()
 	err := take(in)
@@ -182,7 +181,7 @@ func pump(ctx context.Context, fill func(context.Context, io.Writer) error, take
 	return nil
 }
 
-// written adds the path of the backup to an error of writing it. It returns nil for nil.
+// written adds the path of the backup to an error of writing the backup. It returns nil if err is nil.
 func written(t Target, name string, err error) error {
 	if err == nil {
 		return nil

@@ -25,7 +25,6 @@ import (
 
 var at = time.Date(2026, 11, 27, 2, 0, 0, 0, time.UTC)
 
-// kept is a target, with the properties that the tests need.
 type kept struct {
 	target.Target
 	place string
@@ -33,7 +32,6 @@ type kept struct {
 	names func(t *testing.T) []string
 }
 
-// places returns functions that make a target of each kind.
 func places() map[string]func(t *testing.T) kept {
 	return map[string]func(t *testing.T) kept{
 		"a folder": func(t *testing.T) kept {
@@ -57,7 +55,6 @@ func open(t *testing.T, place, dir string, o target.Options) kept {
 	return kept{Target: to, place: place, names: func(t *testing.T) []string { return below(t, dir) }}
 }
 
-// below returns the relative paths of all files and folders below a folder.
 func below(t *testing.T, dir string) []string {
 	t.Helper()
 	var out []string
@@ -77,7 +74,6 @@ func dialling(client *ssh.Client, to ssh.Target) func(target.Machine) (*ssh.Clie
 	}
 }
 
-// onServer returns a target on an SSH server that runs in this process.
 func onServer(t *testing.T) (kept, *sshtest.Server) {
 	t.Helper()
 	dir := t.TempDir()

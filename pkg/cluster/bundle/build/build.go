@@ -19,21 +19,19 @@ import (
 
 // Options holds the arguments of Run.
 type Options struct {
-	// Dir is the bundle's folder, which is created if it doesn't exist.
+	// Dir is the bundle's folder. Run creates it if it doesn't exist.
 	Dir string
-	// Source is a folder with the pinned modules; "" uses the copies that are embedded in paictl.
+	// Source is a folder with the pinned modules; "" selects the modules embedded in paictl.
 	Source string
-	// Progress receives a line per artifact. It may be nil.
+	// Progress receives one line per artifact. It may be nil.
 	Progress io.Writer
 	// Recipe is the recipe to build; nil means Default.
 	Recipe *Recipe
-	// Now is the clock; nil means time.Now. Beat returns a channel that signals when to report that a compilation is still running; nil means every
-	// half minute.
+	// Now is the clock; nil means time.Now. Beat returns a channel whose values trigger a report about a long compilation; nil means every half minute.
 	Now  func() time.Time
 	Beat func() <-chan time.Time
 }
 
-// builder is one run of the build.
 type builder struct {
 	*plan
 	c     compiler
@@ -43,11 +41,11 @@ type builder struct {
 	beat  func() <-chan time.Time
 	n     int // artifacts that are ready
 	total int
-	// debian caches the layers of Debian packages by the names of the packages, because images with the same packages share a layer.
+	// debian caches the layers of Debian packages by the names of the packages. Images with the same packages share a layer.
 	debian map[string]*debianLayer
 }
 
-// Run builds the artifacts in opts.Dir that are missing or outdated, and returns the whole bundle. Finished artifacts stay, even if a later artifact
+// Run builds the artifacts in opts.Dir that are missing or outdated, and returns the whole bundle. Finished artifacts stay if a later artifact
 // fails or ctx ends.
 func Run(ctx context.Context, opts Options) (*bundle.Bundle, error) {
 	recipe := Default()
@@ -74,7 +72,7 @@ func Run(ctx context.Context, opts Options) (*bundle.Bundle, error) {
 	}
 	defer w.Close()
 	b.w, b.c = w, compiler{arch: runtime.GOARCH, work: w.Work()}
-	// A compiler that was killed leaves its temporary files behind.
+	// A killed compiler doesn't remove its temporary files.
 	defer os.RemoveAll(b.c.tmp())
 	source, err := sourceDir(opts.Source, w.Work())
 	if err != nil {
@@ -91,7 +89,7 @@ func (b *builder) run(ctx context.Context, recipe Recipe, source string, header 
 	if b.plan, err = makePlan(ctx, recipe, source, b.c); err != nil {
 		return nil, err
 	}
-	// A bundle without Kubernetes is for the release of Kubernetes that this paictl installs.
+	// A bundle without Kubernetes is for the Kubernetes release of this paictl.
 	header.Kubernetes = cmp.Or(b.version("kubelet"), version.Kubernetes)
 	todo := b.keepFresh()
 	if todo == 0 {
@@ -130,7 +128,6 @@ func (b *builder) run(ctx context.Context, recipe Recipe, source string, header 
 	return done, nil
 }
 
-// recipeNeeds returns the tools that a recipe needs on this machine.
 func recipeNeeds(r Recipe) needs {
 	n := needs{goTool: true}
 	for _, m := range r.Modules {
@@ -169,7 +166,7 @@ func (b *builder) module(ctx context.Context, i int) error {
 	return nil
 }
 
-// heartbeat reports regularly that a long compilation is still running. After stop has returned, it doesn't write further lines.
+// heartbeat reports regularly that a long compilation is still running. It writes no lines after stop has returned.
 func (b *builder) heartbeat(module string, start time.Time) (stop func()) {
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -202,7 +199,6 @@ func (b *builder) addProgram(ctx context.Context, p Program, took time.Duration)
 	return nil
 }
 
-// chart adds a chart to the bundle if it is outdated.
 func (b *builder) chart(ctx context.Context, c packedChart) error {
 	start := b.now()
 	inputs := b.inputs["chart/"+c.Name]
@@ -221,7 +217,7 @@ func (b *builder) chart(ctx context.Context, c packedChart) error {
 	return nil
 }
 
-// programFile returns the path of a built program: in the bundle, or in the work folder if only images contain the program.
+// programFile returns the path of a built program. A program that only images contain is in the work folder, and other programs are in the bundle.
 func (b *builder) programFile(name string) string {
 	p := b.programs[name]
 	if p.Kind == "" {

@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// tiny returns a recipe that builds in a second: one Go program, one C program, and an image with both programs.
+// tiny returns a recipe that builds in a second. It contains one Go program, one C program, and an image with these programs.
 func tiny() Recipe {
 	return Recipe{
 		Modules: []Module{{
@@ -45,7 +45,6 @@ func runTiny(t *testing.T, dir string, r Recipe) (*bundle.Bundle, string, error)
 	return b, out.String(), err
 }
 
-// needCompilers skips the test if the compilers or the static C library are missing.
 func needCompilers(t *testing.T) {
 	t.Helper()
 	for _, tool := range []string{"go", "gcc"} {
@@ -215,7 +214,7 @@ func TestACancelledBuildLeavesNoCompilerBehind(t *testing.T) {
 	pidFile := filepath.Join(work, "pid")
 	done := make(chan error, 1)
 	go func() {
-		// The work is in a child process that a signal to its parent doesn't reach, as in the go command.
+		// As in the go command, a child process does the work. A signal to its parent doesn't reach the child.
 		done <- compiler{work: work}.run(ctx, "slow", work, false, "sh", "-c", "sleep 600 & echo $! > pid.new; mv pid.new pid; wait")
 	}()
 	var pid string
@@ -229,7 +228,7 @@ func TestACancelledBuildLeavesNoCompilerBehind(t *testing.T) {
 	require.Eventually(t, func() bool { return !alive(pid) }, eventually, tick)
 }
 
-// alive returns false for a process that doesn't exist, or that has ended and wasn't yet collected by its parent.
+// alive returns false for a process that doesn't exist, and for a zombie.
 func alive(pid string) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%s/stat", pid))
 	if err != nil {
@@ -283,7 +282,7 @@ func TestImageNamesAreThoseThatKubeadmAsksFor(t *testing.T) {
 			got = append(got, img.Reference(v[img.Name]))
 		}
 	}
-	// The images of kubeadm config images list --kubernetes-version v1.36.3, and the images of flannel, the demo and monitoring.
+	// The images of "kubeadm config images list --kubernetes-version v1.36.3", and the images of flannel, the demo and monitoring.
 	assert.ElementsMatch(t, []string{
 		"registry.k8s.io/kube-apiserver:v1.36.3",
 		"registry.k8s.io/kube-controller-manager:v1.36.3",
@@ -308,7 +307,7 @@ func TestPrometheusReleaseIsThatOfItsModule(t *testing.T) {
 	i := slices.IndexFunc(Default().Modules, func(m Module) bool { return m.Name == "prometheus" })
 	p, err := readPin(dir, Default().Modules[i])
 	require.NoError(t, err)
-	// Module v0.315.0 is release v3.15.0, because the module's path doesn't contain a major version.
+	// Module v0.315.0 is release v3.15.0, because the module's path contains no major version.
 	var minor, patch int
 	_, err = fmt.Sscanf(p.version, "v0.3%d.%d", &minor, &patch)
 	require.NoError(t, err)

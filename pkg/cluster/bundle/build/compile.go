@@ -14,16 +14,15 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// tailLines is the number of last lines that are shown from a failed compiler's output.
+// tailLines is the number of lines shown from the end of a failed compiler's output.
 const tailLines = 20
 
-// compiler runs the go command and the C compiler.
 type compiler struct {
 	arch string // GOARCH
 	work string // for logs, temporary files, programs
 }
 
-// env returns the environment for the compilers, without variables that could make the result differ between machines.
+// env returns the environment for the compilers. It omits variables that could make the result differ between machines.
 func (c compiler) env(cgo bool) []string {
 	var env []string
 	for _, kv := range os.Environ() {
@@ -49,7 +48,6 @@ func (c compiler) env(cgo bool) []string {
 
 func (c compiler) tmp() string { return filepath.Join(c.work, "tmp") }
 
-// out returns the path of a program after its compilation.
 func (c compiler) out(program string) string { return filepath.Join(c.work, "programs", program) }
 
 // ldflags returns linker flags that remove symbols and all data that would differ between two builds.
@@ -67,7 +65,7 @@ func ldflags(m Module, version string) string {
 	return flags
 }
 
-// compile builds the given programs of a module, in one run of the go command.
+// compile builds the given programs of a module with a single go command.
 func (c compiler) compile(ctx context.Context, m Module, p pin, programs []Program) error {
 	for _, dir := range []string{c.tmp(), c.out(""), filepath.Join(c.work, "go-out")} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -88,7 +86,7 @@ func (c compiler) compile(ctx context.Context, m Module, p pin, programs []Progr
 		return nil
 	}
 	outDir := filepath.Join(c.work, "go-out")
-	// Omit debug information, because the linker would strip it anyway, and it takes a tenth of the compiler's time.
+	// Omit debug information. The linker would remove it anyway, and it takes a tenth of the compiler's time.
 	args := []string{"build", "-trimpath", "-gcflags=all=-dwarf=false", "-buildvcs=false", "-mod=readonly", "-tags", m.Tags,
 		"-ldflags", ldflags(m, p.version), "-o", outDir + string(filepath.Separator)}
 	if m.ModFile != "" {
@@ -125,7 +123,6 @@ func executable(pkg string) string {
 	return last
 }
 
-// compileC compiles a program from one C file in the module's source.
 func (c compiler) compileC(ctx context.Context, m Module, p pin, prog Program) error {
 	root, err := c.output(ctx, p.dir, "go", "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", m.Path)
 	if err != nil {
@@ -144,7 +141,7 @@ func (c compiler) compileC(ctx context.Context, m Module, p pin, prog Program) e
 		"-DVERSION=v"+strings.TrimPrefix(prog.Version, "v"), "-o", c.out(prog.Name), filepath.Base(src))
 }
 
-// run runs a compiler with its output in a log file. When ctx ends, it kills the whole process group, because the go command doesn't kill its child
+// run runs a compiler, with its output in a log file. When ctx ends, it kills the whole process group, because the go command doesn't kill its child
 // processes.
 func (c compiler) run(ctx context.Context, name, dir string, cgo bool, command string, args ...string) error {
 	logFile := filepath.Join(c.work, name+".log")
@@ -168,7 +165,6 @@ func (c compiler) run(ctx context.Context, name, dir string, cgo bool, command s
 	return nil
 }
 
-// output runs a short command, and returns the first line of its output.
 func (c compiler) output(ctx context.Context, dir, command string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, command, args...)
 	cmd.Dir, cmd.Env = dir, c.env(true)
@@ -186,7 +182,7 @@ func (c compiler) output(ctx context.Context, dir, command string, args ...strin
 	return strings.TrimSpace(line), nil
 }
 
-// tail returns the last lines of a log, indented, or "" if the log can't be read.
+// tail returns the last lines of a log, indented. It returns "" if the log can't be read.
 func tail(file string) string {
 	data, err := os.ReadFile(file)
 	if err != nil {

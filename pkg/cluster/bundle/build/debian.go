@@ -18,13 +18,12 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// scriptPackages returns the packages that only the installation scripts of other packages need. The build doesn't run these scripts, so it makes apt
+// scriptPackages returns packages that only the installation scripts of other packages need. The build doesn't run these scripts, so apt must
 // consider the packages installed. Otherwise apt would add Perl and many other packages.
 func scriptPackages() []string {
 	return []string{"adduser", "debconf", "dpkg", "init-system-helpers", "openssl", "usrmerge"}
 }
 
-// status returns a status file of dpkg that lists only scriptPackages as installed.
 func status() string {
 	var b strings.Builder
 	for _, p := range scriptPackages() {
@@ -33,8 +32,8 @@ func status() string {
 	return b.String()
 }
 
-// downloadDebs makes apt choose and download the packages with all of their dependencies, as if no packages except scriptPackages were installed. apt
-// uses the machine's own sources and checks their signatures, and doesn't need root.
+// downloadDebs downloads the packages and all their dependencies with apt, as if only scriptPackages were installed. apt uses the machine's own
+// sources and checks their signatures. It doesn't need root.
 func downloadDebs(ctx context.Context, dir string, packages []string) ([]string, error) {
 	archives := filepath.Join(dir, "archives")
 	if err := os.RemoveAll(archives); err != nil {
@@ -76,7 +75,6 @@ func downloadDebs(ctx context.Context, dir string, packages []string) ([]string,
 	return debs, nil
 }
 
-// debNames returns the name and version of each package, as name=version.
 func debNames(ctx context.Context, debs []string) ([]string, error) {
 	var names []string
 	for _, deb := range debs {
@@ -90,7 +88,7 @@ func debNames(ctx context.Context, debs []string) ([]string, error) {
 	return names, nil
 }
 
-// unpackDebs returns the files that a container needs from the packages, in one tree with /bin, /sbin and /lib merged into /usr.
+// unpackDebs returns the files of the packages that a container needs. The result is a tree with /bin, /sbin and /lib merged into /usr.
 func unpackDebs(ctx context.Context, debs []string) ([]oci.Entry, error) {
 	var entries []oci.Entry
 	for _, deb := range debs {
@@ -104,7 +102,7 @@ func unpackDebs(ctx context.Context, debs []string) ([]oci.Entry, error) {
 	return append(entries, links(entries)...), nil
 }
 
-// unpackDeb reads the files of one package with dpkg-deb, which supports all compression formats of packages.
+// unpackDeb reads the files of one package with dpkg-deb, because dpkg-deb supports all compression formats of packages.
 func unpackDeb(ctx context.Context, deb string) (entries []oci.Entry, err error) {
 	cmd := exec.CommandContext(ctx, "dpkg-deb", "--fsys-tarfile", deb)
 	var stderr strings.Builder
@@ -161,7 +159,7 @@ func readTar(r io.Reader) ([]oci.Entry, error) {
 	}
 }
 
-// usrMerged returns the path of a package's file on a system where /bin, /sbin and /lib are merged into /usr.
+// usrMerged returns the path of a package's file on a system with a merged /usr.
 func usrMerged(name string) string {
 	p := strings.Trim(path.Clean("/"+name), "/")
 	top, _, _ := strings.Cut(p, "/")
@@ -171,8 +169,8 @@ func usrMerged(name string) string {
 	return p
 }
 
-// needed returns false for files that the programs in images don't read: documentation, translations, boot scripts, character set converters,
-// OpenSSL's plug-ins, and time zones with leap seconds.
+// needed reports whether programs in images may read a file. It returns false for documentation, translations, boot scripts, character set
+// converters, OpenSSL's plug-ins, and time zones with leap seconds.
 func needed(p string) bool {
 	within := func(dirs ...string) bool {
 		return slices.ContainsFunc(dirs, func(dir string) bool { return strings.HasPrefix(p, dir) })
@@ -197,7 +195,7 @@ const (
 	certificateFile = "etc/ssl/certs/ca-certificates.crt"
 )
 
-// certificates replaces the certificate files with the single file that programs read, as the package's installation script would.
+// certificates merges the certificate files into the single file that programs read. The package's installation script would do the same.
 func certificates(entries []oci.Entry) []oci.Entry {
 	var rest, found []oci.Entry
 	for _, e := range entries {
@@ -218,8 +216,8 @@ func certificates(entries []oci.Entry) []oci.Entry {
 	return append(rest, oci.Entry{Path: certificateFile, Mode: 0o644, Data: all})
 }
 
-// links returns the symbolic links that the installation of the packages would create: for the merged /usr, and from iptables to the front end of
-// nftables.
+// links returns the symbolic links that the installation of the packages would create. These are the links of the merged /usr, and the link from
+// iptables to its nftables version.
 func links(entries []oci.Entry) []oci.Entry {
 	has := func(prefix string) bool {
 		return slices.ContainsFunc(entries, func(e oci.Entry) bool { return strings.HasPrefix(e.Path, prefix) })
@@ -241,7 +239,7 @@ func links(entries []oci.Entry) []oci.Entry {
 	return out
 }
 
-// debianTag returns a tag of an image with a package's version and distribution. A tag can't contain ":", "+" and "~", so 0.25.0-1+b4 in debian12
+// debianTag returns an image tag with a package's version and distribution. A tag can't contain ":", "+" and "~", so 0.25.0-1+b4 in debian12
 // becomes 0.25.0-1_b4-debian12.
 func debianTag(version, distribution string) string {
 	if _, after, ok := strings.Cut(version, ":"); ok {
@@ -254,7 +252,7 @@ func debianTag(version, distribution string) string {
 	return tag + "-" + distribution
 }
 
-// distribution returns the distribution whose packages apt downloads, such as debian12, or "" if /etc/os-release contains no name.
+// distribution returns the name of this machine's distribution, such as debian12. It returns "" if /etc/os-release contains no name.
 func distribution() string {
 	data, err := os.ReadFile("/etc/os-release")
 	if err != nil {

@@ -44,7 +44,6 @@ func tarOf(t *testing.T, headers ...tar.Header) []byte {
 	return buf.Bytes()
 }
 
-// writeDeb writes a package, which is an ar archive with three members.
 func writeDeb(t *testing.T, file, name, version string, data []byte) {
 	t.Helper()
 	control := fmt.Sprintf("Package: %s\nVersion: %s\nArchitecture: all\nMaintainer: nobody <nobody@example.org>\nDescription: test\n", name, version)

@@ -6,7 +6,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/bundle"
 )
 
-// keepFresh keeps the artifacts that are up to date, and returns the number of outdated artifacts.
+// keepFresh keeps the artifacts that are up to date and returns the number of outdated artifacts.
 func (b *builder) keepFresh() int {
 	todo := 0
 	keep := func(kind, name, inputs string) {
@@ -60,7 +60,7 @@ func (b *builder) stale(img Image) bool {
 	return !b.w.Has(bundle.KindImage, img.Name, b.inputs["image/"+img.Name])
 }
 
-// stalePrograms returns the outdated programs of a module. They include programs that only outdated images contain.
+// stalePrograms returns the outdated programs of a module. The result includes programs that only outdated images contain.
 func (b *builder) stalePrograms(m Module) []Program {
 	var out []Program
 	for _, p := range m.Programs {

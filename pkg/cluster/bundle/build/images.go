@@ -13,13 +13,11 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/bundle/oci"
 )
 
-// debianLayer is a layer with the files of Debian packages, and the packages' names and versions.
 type debianLayer struct {
 	layer    v1.Layer
 	packages []string
 }
 
-// image builds one image and adds it to the bundle.
 func (b *builder) image(ctx context.Context, img Image) error {
 	start := b.now()
 	a := bundle.Artifact{
@@ -58,7 +56,7 @@ func (b *builder) image(ctx context.Context, img Image) error {
 	return nil
 }
 
-// identify sets the fields of an image's artifact that depend on the image's main program: version, source and reference.
+// identify sets the version, the source and the reference of an image's artifact. These values depend on the image's main program.
 func (b *builder) identify(a *bundle.Artifact, img Image) error {
 	if img.Package == "" {
 		program := img.Files[0].Program
@@ -76,7 +74,7 @@ func (b *builder) identify(a *bundle.Artifact, img Image) error {
 	return fmt.Errorf("apt downloaded no package %s", img.Package)
 }
 
-// config returns an image's configuration for container runtimes. It is the same for two builds from the same source.
+// config returns an image's configuration for container runtimes. Two builds from the same source result in the same configuration.
 func (b *builder) config(img Image, a bundle.Artifact) oci.Config {
 	description := "built from source by paictl"
 	if img.Package != "" {
@@ -95,7 +93,7 @@ func (b *builder) config(img Image, a bundle.Artifact) oci.Config {
 	}
 }
 
-// imageEntries returns the programs of an image, and the few files that all programs expect.
+// imageEntries returns the programs of an image and the few files that all programs expect.
 func (b *builder) imageEntries(img Image) []oci.Entry {
 	entries := []oci.Entry{
 		{Path: "etc/passwd", Mode: 0o644, Data: []byte("root:x:0:0:root:/:/sbin/nologin\nnobody:x:65534:65534:nobody:/:/sbin/nologin\n")},
@@ -108,7 +106,7 @@ func (b *builder) imageEntries(img Image) []oci.Entry {
 	return entries
 }
 
-// debianPackages returns the layer of these packages, which it makes only once per run.
+// debianPackages returns the layer of these packages. It makes each layer only once per run.
 func (b *builder) debianPackages(ctx context.Context, packages []string) (*debianLayer, error) {
 	key := strings.Join(packages, " ")
 	if d := b.debian[key]; d != nil {

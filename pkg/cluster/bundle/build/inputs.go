@@ -15,13 +15,13 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// The versions of this package's output. Increase them when this package makes different files from the same recipe.
+// The versions of this package's output. Increase a version when this package makes different files from the same recipe.
 const (
 	format      = 1 // of programs
 	imageFormat = 2
 )
 
-// plan is a recipe with all data that determines the resulting files.
+// plan is a recipe with all data that affects the resulting files.
 type plan struct {
 	recipe   Recipe
 	pins     map[string]pin     // by module
@@ -31,13 +31,12 @@ type plan struct {
 	charts   []packedChart
 }
 
-// packedChart is a chart with its archive.
 type packedChart struct {
 	chart.Chart
 	archive []byte
 }
 
-// makePlan reads the pins and the versions of the tools, and writes the modules that are part of paictl to the work folder.
+// makePlan reads the pins and the versions of the tools. It writes paictl's own modules to the work folder.
 func makePlan(ctx context.Context, r Recipe, source string, c compiler) (*plan, error) {
 	p := &plan{recipe: r, pins: map[string]pin{}, modules: map[string]Module{}, programs: map[string]Program{}, inputs: map[string]string{}}
 	cc := ""
@@ -77,7 +76,7 @@ func makePlan(ctx context.Context, r Recipe, source string, c compiler) (*plan, 
 	return p, p.planCharts()
 }
 
-// planCharts packs the charts. This is fast, so the checksums of the archives are the inputs.
+// planCharts packs the charts. The inputs contain the checksums of the archives, because packing is fast.
 func (p *plan) planCharts() error {
 	if p.recipe.Charts == nil {
 		return nil
@@ -97,8 +96,8 @@ func (p *plan) planCharts() error {
 	return nil
 }
 
-// checkGo returns an error if the version of Go is older than a module's go.mod requires. If GOTOOLCHAIN allows it, the go command has already
-// switched to a newer version by itself.
+// checkGo returns an error if the version of Go is older than a module's go.mod requires. The go command may already have switched to a newer
+// version, depending on GOTOOLCHAIN.
 func checkGo(module, mod, have string) error {
 	want := regexp.MustCompile(`(?m)^go (\S+)`).FindStringSubmatch(mod)
 	have, _, _ = strings.Cut(have, " ")
@@ -109,7 +108,7 @@ func checkGo(module, mod, have string) error {
 		"%s needs Go %s, this machine has %s", module, want[1], strings.TrimPrefix(have, "go"))
 }
 
-// ccVersion returns a text that identifies the C compiler and the static libraries that programs are linked with.
+// ccVersion returns text that identifies the C compiler and the static libraries of linked programs.
 func ccVersion(ctx context.Context, c compiler) (string, error) {
 	gcc, err := c.output(ctx, c.work, "gcc", "--version")
 	if err != nil {
@@ -123,7 +122,7 @@ func ccVersion(ctx context.Context, c compiler) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find the C library: %w", err)
 	}
-	// Ignore the error: if libseccomp is missing, the build of runc reports that.
+	// Ignore the error, because the build of runc reports a missing libseccomp.
 	seccomp, _ := c.output(ctx, c.work, "pkg-config", "--modversion", "libseccomp")
 	return strings.Join([]string{gcc, sum, seccomp}, "|"), nil
 }
@@ -154,7 +153,7 @@ func (p *plan) imageInputs(img Image, arch string) (string, error) {
 	return checksum(parts...), nil
 }
 
-// version returns a program's own version, or the version of its module.
+// version returns the program's own version or else the version of its module.
 func (p *plan) version(program string) string {
 	if v := p.programs[program].Version; v != "" {
 		return v
@@ -162,7 +161,6 @@ func (p *plan) version(program string) string {
 	return p.pins[p.modules[program].Name].version
 }
 
-// source returns a program's module with its version.
 func (p *plan) source(program string) string {
 	m := p.modules[program]
 	return m.Path + "@" + p.pins[m.Name].version

@@ -8,27 +8,25 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// ownUser is the user as which paictl's own programs run, unless a program's chart specifies another user. The common distributions don't use this
-// number.
+// ownUser is the user of paictl's own programs, unless a program's chart specifies another user. The common distributions don't use this number.
 const ownUser = "65532"
 
-// Own returns the part of the recipe that builds the images of paictl's own programs, with paictl's version. An image contains one static program,
-// except the agent's image, which contains several programs and the C library.
+// Own returns the part of the recipe that builds the images of paictl's own programs, with paictl's version. An image contains one static program.
+// Only the agent's image contains several programs and the C library.
 func Own() Recipe {
 	m := Module{
 		Name: "paictl", Path: paictl.Module, Own: paictl.Source(), Version: version.Version,
 		LDFlags: "-X " + paictl.Module + "/pkg/version.Version={version}",
 	}
-	// The scheduler is kube-scheduler with a plugin. It is built with the libraries of that release of Kubernetes, which are not the libraries of
-	// paictl.
+	// The scheduler is kube-scheduler with a plugin. It uses the libraries of the pinned Kubernetes release, and not the libraries of paictl.
 	scheduler := m
 	scheduler.Name, scheduler.ModFile, scheduler.Tags = "pai-scheduler", "cmd/pai-scheduler/kubernetes.mod", "pai_scheduler"
 	scheduler.LDFlags += " -X k8s.io/component-base/version.gitVersion=" + version.Kubernetes
 	// pai-nvml loads NVIDIA's library, which is linked with the machine's C library.
 	nvml := m
 	nvml.Name, nvml.CGO, nvml.Dynamic, nvml.Programs = "pai-nvml", true, true, []Program{{Name: "pai-nvml", Package: paictl.Module + "/cmd/pai-nvml"}}
-	// The toolkit determines which parts of NVIDIA's driver a container needs. Its hook runs on the machines, with their C library, which must be
-	// version 2.34 or newer.
+	// The toolkit determines which parts of NVIDIA's driver a container needs. Its hook runs on the machines, with their C library. The C library
+	// must have version 2.34 or later.
 	const toolkitPath = "github.com/NVIDIA/nvidia-container-toolkit"
 	toolkit := Module{
 		Name: "nvidia-container-toolkit", Path: toolkitPath, CGO: true, Dynamic: true,
@@ -54,7 +52,7 @@ func Own() Recipe {
 	return r
 }
 
-// OwnImages returns the images of paictl's own programs, each with only one program.
+// OwnImages returns the images of paictl's own programs. Each image contains a single program.
 func OwnImages() []Image {
 	labels := map[string]string{"org.opencontainers.image.source": "https://" + paictl.Module}
 	if commit := version.Get().Commit; commit != "" {
@@ -78,7 +76,7 @@ func machinesOf(p paictl.Program) []string {
 	return nil
 }
 
-// onMachines changes a recipe for the programs that run directly on machines: it removes their images, and adds the programs to the bundle.
+// onMachines changes a recipe for programs that run directly on machines. It removes their images, and adds the programs to the bundle.
 func onMachines(r Recipe) Recipe {
 	for _, own := range paictl.InCluster() {
 		if !own.Machine {

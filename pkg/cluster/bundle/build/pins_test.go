@@ -36,13 +36,13 @@ func TestTheEmbeddedModulesAreThoseOfTheRepository(t *testing.T) {
 		"run: go test ./pkg/cluster/bundle/build -run EmbeddedModules -update")
 }
 
-// The same versions save compile time: the libraries of Kubernetes are a quarter of the code in a bundle, in paictl and in its tests.
+// Equal versions save compile time, because the libraries of Kubernetes are a quarter of the code in a bundle, in paictl and in its tests.
 func TestProgramsThatShareLibrariesWithPaictlHaveThemInItsVersion(t *testing.T) {
 	own := required(t, filepath.Join("..", "..", "..", "..", "go.mod"))
 	for _, module := range []string{"coredns", "cri-tools", "kwok", "prometheus"} {
 		pinned := required(t, filepath.Join("..", "..", "..", "..", "bundle", module, "go.mod"))
-		// These modules are dependencies of the packages of Kubernetes' API. If the version of one module differs, all those packages are compiled
-		// again.
+		// These modules are dependencies of the packages of Kubernetes' API. If the version of one module differs, all these packages must be compiled
+		// twice.
 		for _, library := range []string{
 			"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/klog/v2", "k8s.io/kube-openapi", "k8s.io/utils",
 			"github.com/fxamacker/cbor/v2", "github.com/go-logr/logr", "github.com/go-openapi/swag", "github.com/google/gnostic-models",
@@ -58,7 +58,6 @@ func TestProgramsThatShareLibrariesWithPaictlHaveThemInItsVersion(t *testing.T) 
 
 var requirement = regexp.MustCompile(`(?m)^\t(\S+) (v\S+)`)
 
-// required returns the versions that a go.mod requires, by module.
 func required(t *testing.T, file string) map[string]string {
 	t.Helper()
 	data, err := os.ReadFile(file)

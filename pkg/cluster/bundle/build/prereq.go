@@ -11,10 +11,9 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// needs lists the tools that a build needs on this machine.
 type needs struct{ goTool, gcc, seccomp, apt bool }
 
-// checkMachine returns an error if required tools are missing on this machine. The error lists all missing tools, and the packages that contain them.
+// checkMachine returns an error if required tools are missing. The error lists all missing tools and their packages.
 func checkMachine(ctx context.Context, n needs) error {
 	var missing, packages []string
 	want := func(ok bool, what string, debs ...string) {
@@ -56,7 +55,7 @@ func checkMachine(ctx context.Context, n needs) error {
 	return hint.Errorf(remedy, "this machine doesn't have %s", strings.Join(missing, ", "))
 }
 
-// staticLibrary reports whether gcc finds a static library. If gcc doesn't find the library, it prints the library's name instead of a path.
+// staticLibrary reports whether gcc finds a static library. For a missing library, gcc prints the name instead of a path.
 func staticLibrary(ctx context.Context, name string) bool {
 	out, err := exec.CommandContext(ctx, "gcc", "-print-file-name="+name).Output()
 	return err == nil && filepath.IsAbs(strings.TrimSpace(string(out)))

@@ -1,7 +1,7 @@
 // Package build builds a bundle from source: Go modules pinned by go.sum, one C file, and Debian packages.
 // In: the modules in the repository's bundle/ folder. Out: a bundle folder and progress lines.
 //
-// The pins are separate Go modules, so that the versions of Kubernetes and of paictl don't depend on each other, and ordinary tools can update the
+// The pins are separate Go modules. The versions of Kubernetes and of paictl therefore don't depend on each other, and ordinary tools can update the
 // pins. go:embed rejects files of another module, so modules.txtar contains a copy of the go.mod and go.sum files. With this copy, an installed
 // paictl can build a bundle without a checkout. A test checks that the copy is equal to bundle/.
 package build
@@ -23,23 +23,22 @@ type Recipe struct {
 	Charts fs.FS
 }
 
-// Module is a folder in bundle/: one pinned upstream module, and the programs that are built from it.
+// Module is a folder in bundle/ with one pinned upstream module. Its programs are built from that module.
 type Module struct {
 	Name string // the folder: kubernetes
 	Path string // the upstream module: k8s.io/kubernetes
 	Tags string // build tags, separated by commas
-	// Own holds the files of a module that is part of paictl itself, by path. It is nil for a module that bundle/ pins.
+	// Own holds the files of a module that is part of paictl, by path. It is nil for a module that bundle/ pins.
 	Own map[string]string
-	// Version is the version that the programs report. It is "" for a module that bundle/ pins, which means the pinned version; only tests of
-	// upgrades set it.
+	// Version is the version that the programs report. "" means the pinned version. For a pinned module, only tests of upgrades set Version.
 	Version string
 	// ModFile is the path of a file in Own that is used instead of go.mod; "" means go.mod.
 	ModFile string `json:",omitempty"`
-	// CGO means that programs are compiled with the machine's C compiler and linked statically. Dynamic means that programs are linked dynamically,
+	// CGO means that the machine's C compiler compiles the programs, and that they are linked statically. Dynamic means that the programs are linked
 	// with the C library of the image, because they load other libraries.
 	CGO     bool
 	Dynamic bool `json:",omitempty"`
-	// LDFlags is added to the linker flags of every program; {version} stands for the module's version.
+	// LDFlags is added to the linker flags of every program. {version} is the module's version.
 	LDFlags  string
 	Programs []Program
 }
@@ -48,10 +47,10 @@ type Module struct {
 type Program struct {
 	Name    string
 	Package string // import path; default is the module's path
-	// C is the path of a C source file in the module that is compiled instead of a Go package. Version is the program's own version.
+	// C is the path of a C source file in the module. It is compiled instead of a Go package. Version is the program's own version.
 	C       string
 	Version string
-	// Kind determines the program's place in the bundle; "" means that only images contain the program.
+	// Kind is the kind of the program's artifact; "" means that only images contain the program.
 	Kind  string
 	Roles []string
 }
@@ -59,20 +58,19 @@ type Program struct {
 // Image is a container image to build.
 type Image struct {
 	Name string
-	// Ref is the image's reference on nodes. {version} stands for the version of the first program, {number} for the version without its v, and {tag}
-	// for the version in the format of a tag.
+	// Ref is the image's reference on nodes. {version} is the version of the first program, {number} is the version without its v, and {tag} is the
+	// version in the format of a tag.
 	Ref string
 	// Files lists the programs in the image and their paths. The first program is the image's main program.
 	Files      []File
 	Entrypoint []string
-	// User is the number of the user as which the image's program runs; "" means root.
+	// User is the number of the user that runs the image's program; "" means root.
 	User string `json:",omitempty"`
-	// Debian lists packages whose files are added to the image, with the files of their dependencies.
+	// Debian lists packages. The image contains their files and the files of their dependencies.
 	Debian []string
-	// Package is the package in Debian whose version is the image's version. It is only set if the image contains no program that is compiled from
-	// source.
+	// Package is the Debian package whose version is the image's version. It is set only if the image contains no compiled program.
 	Package string `json:",omitempty"`
-	// Labels is added to the labels that every image has.
+	// Labels is added to the labels of every image.
 	Labels map[string]string `json:",omitempty"`
 	Roles  []string
 }
@@ -80,27 +78,26 @@ type Image struct {
 // File places a program at a path in an image.
 type File struct{ Program, Path string }
 
-// master is the role of the machines that run the control plane, and worker is the role of the machines that run jobs.
+// master is the role of machines that run the control plane. worker is the role of machines that run jobs.
 const (
 	master = "master"
 	worker = "worker"
 )
 
-// noUser is the number of the user "nobody", who owns no files.
+// noUser is the number of the user "nobody".
 const noUser = "65534"
 
-// netfilterPackages returns the packages with the programs that kube-proxy and flannel call: nft, iptables, conntrack and modprobe. Both images
-// contain the same packages, so that a node stores their layer only once.
+// netfilterPackages returns the packages with the programs that kube-proxy and flannel call: nft, iptables, conntrack and modprobe. The images of
+// kube-proxy and flannel contain the same packages, so that a node stores their layer only once.
 func netfilterPackages() []string { return []string{"conntrack", "iptables", "kmod", "nftables"} }
 
-// Default returns the recipe for paictl's bundle. Its flags are the flags of the upstream release builds, except flags that would make two builds
-// differ.
+// Default returns the recipe for paictl's bundle. It uses the flags of the upstream release builds, but omits flags that make two builds differ.
 func Default() Recipe {
 	r := onMachines(Own())
 	return Recipe{Modules: append(modules(), r.Modules...), Images: append(images(), r.Images...), Charts: templates.Charts()}
 }
 
-// ControlPlane returns a recipe with only etcd and the API server, for tests without nodes.
+// ControlPlane returns a recipe with only etcd and the API server. Tests without nodes use it.
 func ControlPlane() Recipe {
 	wanted := map[string][]string{"kubernetes": {"kube-apiserver"}, "etcd": {"etcd"}}
 	var r Recipe
@@ -133,7 +130,7 @@ func modules() []Module {
 			Programs: []Program{{Name: "crictl", Package: "sigs.k8s.io/cri-tools/cmd/crictl", Kind: bundle.KindBinary}},
 		},
 		{
-			// runc is built without libpathrs, because Debian 12 doesn't contain that library.
+			// Build runc without libpathrs, because Debian 12 doesn't contain that library.
 			Name: "runc", Path: "github.com/opencontainers/runc", CGO: true,
 			Tags:     "seccomp,urfave_cli_no_docs,netgo,osusergo",
 			Programs: []Program{{Name: "runc", Kind: bundle.KindBinary}},
@@ -173,8 +170,7 @@ func modules() []Module {
 			Programs: []Program{{Name: "flanneld"}},
 		},
 		{
-			// Prometheus is built with only the service discovery that a cluster's own Prometheus uses. It is built without the web page, because the
-			// module doesn't contain the page.
+			// Build Prometheus with only the service discovery for Kubernetes. Build it without the web page, because the module doesn't contain the page.
 			Name: "prometheus", Path: "github.com/prometheus/prometheus",
 			Tags:    "remove_all_sd,enable_kubernetes_sd,enable_dns_sd",
 			LDFlags: "-X github.com/prometheus/common/version.Version=" + prometheusVersion[1:],
@@ -184,7 +180,7 @@ func modules() []Module {
 			},
 		},
 		{
-			// v0.31.1 is the last release whose module contains the web page that Alertmanager embeds.
+			// v0.31.1 is the last release whose module contains Alertmanager's web page.
 			Name: "alertmanager", Path: "github.com/prometheus/alertmanager",
 			LDFlags:  "-X github.com/prometheus/common/version.Version={number}",
 			Programs: []Program{{Name: "alertmanager", Package: "github.com/prometheus/alertmanager/cmd/alertmanager"}},
@@ -211,7 +207,7 @@ const pauseVersion = "3.10.2"
 // prometheusVersion is the version in the file VERSION of the module v0.315.0.
 const prometheusVersion = "v3.15.0"
 
-// cniPlugins returns the plugins that paictl's network uses, and the usual plugins for InfiniBand and secondary networks.
+// cniPlugins returns the plugins of paictl's network, and the usual plugins for InfiniBand and secondary networks.
 func cniPlugins() []Program {
 	const root = "github.com/containernetworking/plugins/plugins/"
 	var out []Program
@@ -247,7 +243,7 @@ func images() []Image {
 			Files: []File{{"pause", "pause"}}, Entrypoint: []string{"/pause"},
 		},
 		{
-			// The trailing 0 is upstream's number for the first build of a version.
+			// The trailing 0 is upstream's number of the first build of a version.
 			Name: "etcd", Ref: "registry.k8s.io/etcd:{number}-0", Roles: []string{master},
 			Files: []File{
 				{"etcd", "usr/local/bin/etcd"}, {"etcdctl", "usr/local/bin/etcdctl"}, {"etcdutl", "usr/local/bin/etcdutl"},
@@ -277,12 +273,13 @@ func images() []Image {
 			Files:  []File{{"alertmanager", "usr/bin/alertmanager"}}, Entrypoint: []string{"/usr/bin/alertmanager"},
 		},
 		{
-			// netcheck runs in the pods of the demo, which shows on any cluster whether pods can reach each other.
+			// The demo runs netcheck in pods. It shows whether the pods of a cluster can reach each other.
 			Name: "netcheck", Ref: "paictl.openpai.org/netcheck:{version}",
 			Files: []File{{"netcheck", "netcheck"}}, Entrypoint: []string{"/netcheck"},
 		},
 		{
-			// The jobs in examples/jobs run in this image. Their files contain the reference, so it must not depend on a distribution's version.
+			// The jobs in examples/jobs use this image. The files of these jobs contain the image's reference, so the reference must not depend on a
+			// distribution's version.
 			Name: "examples-python", Ref: bundle.OwnRegistry + "/examples-python:3", Roles: []string{worker},
 			Debian:  []string{"bash", "coreutils", "dash", "grep", "libpython3-stdlib", "python3-minimal", "sed", "tar"},
 			Package: "python3-minimal",

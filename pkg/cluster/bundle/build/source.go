@@ -16,8 +16,8 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Versions returns the versions that paictl pins for programs, images and modules, by name: {"kubelet": "v1.36.3", "kubernetes": "v1.36.3", …}. They
-// are read from the modules embedded in paictl. Images of Debian packages are missing, because apt chooses their versions.
+// Versions returns the versions that paictl pins for programs, images and modules, by name: {"kubelet": "v1.36.3", "kubernetes": "v1.36.3", …}. It
+// reads them from the modules embedded in paictl. It excludes images of Debian packages, because apt chooses their versions.
 func Versions() (map[string]string, error) {
 	out := map[string]string{}
 	files := map[string][]byte{}
@@ -58,7 +58,7 @@ type pin struct {
 	sums    []byte // go.mod and go.sum, for the inputs' checksum
 }
 
-// sourceDir returns the folder with the pinned modules: the given folder, or a folder below work to which it copies the embedded modules.
+// sourceDir returns the folder with the pinned modules. If source is empty, it copies the embedded modules to a folder below work.
 func sourceDir(source, work string) (string, error) {
 	if source != "" {
 		abs, err := filepath.Abs(source)
@@ -87,8 +87,7 @@ func sourceDir(source, work string) (string, error) {
 	return dir, nil
 }
 
-// writeOwn writes a module that is part of paictl to a folder below work. The recipe includes the files, so they are part of the checksum of the
-// inputs.
+// writeOwn writes a module that is part of paictl to a folder below work. The recipe contains the files, so the checksum of the inputs covers them.
 func writeOwn(work string, m Module) (pin, error) {
 	p := pin{dir: filepath.Join(work, "own", m.Name), version: m.Version, sums: []byte(m.Own["go.mod"])}
 	// Remove the folder first, so that files of an older paictl aren't compiled.
@@ -107,7 +106,6 @@ func writeOwn(work string, m Module) (pin, error) {
 	return p, nil
 }
 
-// readPin reads the version of an upstream module from the go.mod in the module's folder.
 func readPin(source string, m Module) (pin, error) {
 	p := pin{dir: filepath.Join(source, m.Name)}
 	mod, err := os.ReadFile(filepath.Join(p.dir, "go.mod"))
@@ -131,7 +129,6 @@ func readPin(source string, m Module) (pin, error) {
 	return p, nil
 }
 
-// pinnedVersion returns the version of the module path that a go.mod requires.
 func pinnedVersion(mod []byte, path string) (string, error) {
 	require := regexp.MustCompile(`(?m)^(?:require)?\s*` + regexp.QuoteMeta(path) + `\s+(v\S+)`)
 	match := require.FindSubmatch(mod)
@@ -141,11 +138,11 @@ func pinnedVersion(mod []byte, path string) (string, error) {
 	return string(match[1]), nil
 }
 
-// Reference returns the image's reference on nodes for a version.
+// Reference returns the image's reference on nodes for the given version.
 func (i Image) Reference(version string) string { return expand(i.Ref, version) }
 
-// expand replaces the placeholders for a version, such as v1.36.3: {version} v1.36.3, {number} 1.36.3, {major} 1, {minor} 36. {tag} is the version
-// with "_" for "+", which a tag can't contain.
+// expand replaces the placeholders for a version, such as v1.36.3: {version} v1.36.3, {number} 1.36.3, {major} 1, {minor} 36. In {tag}, "_"
+// replaces "+", because a tag can't contain "+".
 func expand(s, version string) string {
 	number := strings.TrimPrefix(version, "v")
 	parts := append(strings.SplitN(number, ".", 3), "", "")

@@ -11,8 +11,8 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// Need returns the folder of the first bundle that contains an artifact, and the path of the artifact's file. If no bundle contains it, the test is
-// skipped.
+// Need returns the folder of the first bundle that contains an artifact, and the path of the artifact's file. It skips the test if no bundle contains
+// the artifact.
 func Need(t testing.TB, kind, name string) (folder, file string) {
 	t.Helper()
 	tier.More(t, "a bundle")
@@ -36,7 +36,7 @@ func Need(t testing.TB, kind, name string) (folder, file string) {
 	return "", ""
 }
 
-// ControlPlane returns the folder of a bundle that can start a control plane with simulated nodes. If there is no such bundle, the test is skipped.
+// ControlPlane returns the folder of a bundle that can start a control plane with simulated nodes. It skips the test if no such bundle exists.
 func ControlPlane(t testing.TB) string {
 	t.Helper()
 	folder, _ := Need(t, bundle.KindTool, "kwok")

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Deb writes a package without files to dir, under the name that apt would use, and returns its path. more holds further lines for the control file.
-// The package's bytes depend only on the arguments.
+// Deb writes a package without files to dir, under the name that apt would use, and returns its path. The argument more contains additional lines
+// for the control file. The package's bytes depend only on the arguments.
 func Deb(t testing.TB, dir, name, version, arch string, more ...string) string {
 	t.Helper()
 	control := fmt.Sprintf("Package: %s\nVersion: %s\nArchitecture: %s\nMaintainer: x <x@example.org>\n", name, version, arch)
@@ -27,7 +27,7 @@ func Deb(t testing.TB, dir, name, version, arch string, more ...string) string {
 	return file
 }
 
-// DebOf returns an archive in the format of a .deb whose control archive has the name member and the content control.
+// DebOf returns an archive in the format of a .deb. The name of its control archive is member, and the control file contains control.
 func DebOf(t testing.TB, member string, control []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer

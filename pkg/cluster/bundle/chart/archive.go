@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// File returns the file name that Helm gives to the archive.
+// File returns Helm's file name for the archive.
 func (c Chart) File() string { return c.Name + "-" + c.Version + ".tgz" }
 
 // Artifact returns the chart's entry for a bundle's manifest, without the file's checksum and size.
@@ -25,7 +25,8 @@ func (c Chart) Artifact() bundle.Artifact {
 	}
 }
 
-// Archive packs the chart as "helm package" does: a tar.gz with one folder that has the chart's name. The same files always result in the same bytes.
+// Archive packs the chart as "helm package" does: a tar.gz that contains one folder with the chart's name. The same files always result in the same
+// bytes.
 func (c Chart) Archive() ([]byte, error) {
 	var buf bytes.Buffer
 	zw := gzip.NewWriter(&buf)

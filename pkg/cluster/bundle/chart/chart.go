@@ -20,8 +20,8 @@ const placement = "paictl.openpai.org/placement"
 type Chart struct {
 	Name    string
 	Version string
-	// Roles lists the roles of the machines that run the service's pods, as in a bundle's manifest: only "master", only "worker", or empty if the
-	// pods run on both kinds of machines or on any machine.
+	// Roles lists the roles of the machines that run the service's pods, as in a bundle's manifest. It is empty if the pods run on both kinds of
+	// machines or on any machine.
 	Roles []string
 	// Images lists the upstream images in the chart's values, without duplicates.
 	Images []Image
@@ -39,10 +39,10 @@ type Image struct {
 // Name returns the last element of the repository's path.
 func (i Image) Name() string { return path.Base(i.Repository) }
 
-// Ref returns the reference under which nodes use the image.
+// Ref returns the image's reference on nodes.
 func (i Image) Ref() string { return i.Repository + ":" + i.Tag }
 
-// meta holds the fields of a Chart.yaml that this package reads; Helm reads the other fields.
+// meta holds the fields of Chart.yaml that this package reads.
 type meta struct {
 	Name        string            `yaml:"name"`
 	Version     string            `yaml:"version"`
@@ -103,8 +103,8 @@ func decode(files fs.FS, name string, into any) error {
 	return nil
 }
 
-// images returns the images in a chart's values: every map with a repository and a tag. An image whose repository or tag is empty is one of paictl's
-// own, whose name paictl sets.
+// images returns the images in a chart's values: every map with a repository and a tag. It skips an image with an empty repository or tag, because
+// paictl fills in these values.
 func images(value any) []Image {
 	var out []Image
 	var walk func(any)

@@ -13,7 +13,6 @@ import (
 	"github.com/openpai/paictl/templates"
 )
 
-// files returns a file system with one chart.
 func files(chartYAML, values string) fstest.MapFS {
 	return fstest.MapFS{
 		"charts/README.md":                    {Data: []byte("no chart")},

@@ -20,9 +20,9 @@ import (
 const (
 	// Attempts is the maximum number of attempts for a download.
 	Attempts = 4
-	// stalled is how long a server may send no data before the connection is closed.
+	// stalled is the timeout of a connection on which the server sends no data.
 	stalled = time.Minute
-	// textLimit is the maximum size of a short file, in bytes, which is far above the size of the longest list of checksums.
+	// textLimit is the maximum size of a short file, in bytes. The longest list of checksums is much smaller.
 	textLimit = 1 << 20
 )
 
@@ -32,7 +32,7 @@ type StatusError struct {
 	Code int
 }
 
-// Error names the URL and the status.
+// Error returns a message with the URL and the status.
 func (e *StatusError) Error() string {
 	return fmt.Sprintf("GET %s: %d %s", secret.Address(e.URL), e.Code, http.StatusText(e.Code))
 }
@@ -42,7 +42,7 @@ func (e *StatusError) Lasting() bool {
 	return e.Code < 500 && e.Code != http.StatusTooManyRequests && e.Code != http.StatusRequestTimeout
 }
 
-// errStalled is the error for a transfer that has stopped receiving data.
+// errStalled is the error of a transfer that has stopped receiving data.
 var errStalled = fmt.Errorf("nothing arrived for %s", stalled)
 
 // Client downloads files over HTTP.
@@ -54,7 +54,7 @@ type Client struct {
 	Report func(have, total int64)
 }
 
-// Pause waits one second after the first failed attempt, and twice as long after each further failed attempt.
+// Pause waits one second after the first failed attempt. The wait doubles after each further failed attempt.
 func Pause(ctx context.Context, n int) error {
 	t := time.NewTimer(time.Second << (n - 1))
 	defer t.Stop()
@@ -66,7 +66,7 @@ func Pause(ctx context.Context, n int) error {
 	}
 }
 
-// retry calls f until f succeeds or fails permanently, ctx ends, or f has failed Attempts times.
+// retry calls f until f succeeds, ctx ends, f returns a permanent error, or f has failed Attempts times.
 func (c Client) retry(ctx context.Context, f func() error) error {
 	for n := 1; ; n++ {
 		err := f()
@@ -101,8 +101,7 @@ func (c Client) Text(ctx context.Context, url string) ([]byte, error) {
 	return text, err
 }
 
-// File downloads url to dst and checks its SHA-256. It resumes an interrupted download instead of downloading the same bytes again, and removes a
-// complete file with a wrong checksum.
+// File downloads url to dst and checks its SHA-256. It resumes an interrupted download, and removes a complete file with a wrong checksum.
 func (c Client) File(ctx context.Context, url, sum, dst string) error {
 	if got, err := bundle.HashFile(ctx, dst); err == nil && got == sum {
 		return nil
@@ -123,7 +122,7 @@ func (c Client) File(ctx context.Context, url, sum, dst string) error {
 	return os.Rename(part, dst)
 }
 
-// append downloads the part of a file that is missing in part.
+// append downloads the rest of a partial file.
 func (c Client) append(ctx context.Context, url, part string) error {
 	f, err := os.OpenFile(part, os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -166,7 +165,7 @@ func (c Client) append(ctx context.Context, url, part string) error {
 	return f.Close()
 }
 
-// get sends a request for a file, or for the rest of the file from offset on. If it returns no error, the caller must call the returned function.
+// get requests a file from an offset. If it returns no error, the caller must call the returned function.
 func (c Client) get(ctx context.Context, url string, offset int64) (*http.Response, context.CancelCauseFunc, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -190,7 +189,7 @@ func (c Client) get(ctx context.Context, url string, offset int64) (*http.Respon
 	return resp, cancel, nil
 }
 
-// watchedReader cancels a transfer that receives no data for too long, and reports the number of received bytes.
+// watchedReader cancels a transfer that receives no data for too long. It reports the number of received bytes.
 type watchedReader struct {
 	r           io.Reader
 	t           *time.Timer
@@ -214,7 +213,7 @@ func (w *watchedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// withoutLogin masks the URL in an error of net/http, because after a redirect its query may contain a signature.
+// withoutLogin masks the URL in an error of net/http, because the URL's query may contain a signature after a redirect.
 func withoutLogin(err error) error {
 	if u, ok := errors.AsType[*neturl.Error](err); ok {
 		u.URL = secret.Address(u.URL)

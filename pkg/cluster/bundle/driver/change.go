@@ -45,13 +45,13 @@ type Changed struct {
 	Size    int64  `json:"size"`
 }
 
-// Report lists the changes, and the drivers that the bundle contains afterwards.
+// Report lists the changes, and the drivers in the bundle after the changes.
 type Report struct {
 	Bundle  string            `json:"bundle"`
 	DryRun  bool              `json:"dryRun,omitempty"`
 	Changes []Changed         `json:"changes"`
 	Drivers []gpudriver.Offer `json:"drivers"`
-	// Needs lists, for each distribution, the dependencies that the bundle doesn't contain, and that the machines must provide.
+	// Needs lists the dependencies of each distribution that the bundle doesn't contain. The machines must provide these dependencies.
 	Needs map[string][]string `json:"needs,omitempty"`
 }
 
@@ -73,14 +73,13 @@ func (r *Report) Pending() int {
 	return n
 }
 
-// found is a package among the files that the operator gave.
 type found struct {
 	Package
 	file, sum string
 	size      int64
 }
 
-// Add adds packages to a bundle. If it can't add one of them, it changes nothing.
+// Add adds packages to a bundle. If it can't add a package, it changes nothing.
 func Add(ctx context.Context, o Addition) (*Report, error) {
 	files, err := debs(o.Paths)
 	if err != nil {
@@ -143,13 +142,12 @@ func (f found) artifact(system string) bundle.Artifact {
 	}
 }
 
-// intact reports whether a file in the bundle matches the manifest.
 func intact(ctx context.Context, b *bundle.Bundle, a bundle.Artifact) bool {
 	sum, err := bundle.HashFile(ctx, b.File(a))
 	return err == nil && sum == a.SHA256
 }
 
-// bring copies a package into the bundle, and checks that the file hasn't changed since it was first read.
+// bring copies a package into the bundle. It returns an error if the file has changed since it was first read.
 func bring(ctx context.Context, w *bundle.Writer, f found, system string) error {
 	temp := w.Work("driver.deb")
 	if err := copyFile(f.file, temp); err != nil {
@@ -185,7 +183,6 @@ func copyFile(from, to string) error {
 	return err
 }
 
-// debs returns the paths of the given files, and of all .deb files in the given folders.
 func debs(paths []string) ([]string, error) {
 	var out []string
 	for _, p := range paths {
@@ -218,7 +215,7 @@ func debs(paths []string) ([]string, error) {
 	return out, nil
 }
 
-// look reads all packages. It rejects packages for another architecture and two different files with the same package, and ignores duplicates.
+// look reads all packages. It rejects packages for another architecture and two different files with the same package. It ignores duplicates.
 func look(ctx context.Context, files []string, arch string) ([]found, error) {
 	var out []found
 	seen := map[string]found{}
@@ -256,10 +253,10 @@ func look(ctx context.Context, files []string, arch string) ([]found, error) {
 	return out, nil
 }
 
-// marks matches the marks in the versions of packages that Debian and Ubuntu built for one release.
+// marks matches the release marks in the versions of packages from Debian and Ubuntu.
 var marks = regexp.MustCompile(`deb([0-9]+)u[0-9]|ubuntu[0-9.~]*?([0-9]{2}\.[0-9]{2})(?:\.|$)`)
 
-// systemOf returns the given distribution, or the distribution that the packages' versions show.
+// systemOf returns the given distribution, or else the distribution in the packages' versions.
 func systemOf(given string, list []found) (string, error) {
 	known := gpudriver.Systems()
 	remedy := "give --system, one of " + strings.Join(known, ", ")
@@ -291,7 +288,7 @@ func systemOf(given string, list []found) (string, error) {
 	return "", hint.Errorf(remedy+"; run the command once for each distribution", "the packages' versions name more than one distribution: %s", strings.Join(told, ", "))
 }
 
-// Remove removes packages from a bundle. It fails if one of the names matches no package.
+// Remove removes packages from a bundle. It returns an error if a name matches no package.
 func Remove(o Removal) (*Report, error) {
 	if o.System != "" && !slices.Contains(gpudriver.Systems(), o.System) {
 		return nil, hint.Errorf("give one of "+strings.Join(gpudriver.Systems(), ", "), "there are no driver packages for %q", o.System)
@@ -325,7 +322,7 @@ func Remove(o Removal) (*Report, error) {
 	return r, err
 }
 
-// means reports whether a package is to be removed. It records in used which names match the package.
+// means reports whether a package must be removed. It adds the names that match the package to the map used.
 func (o Removal) means(a bundle.Artifact, used map[string]bool) bool {
 	if o.System != "" && a.System != o.System {
 		return false
@@ -339,8 +336,8 @@ func (o Removal) means(a bundle.Artifact, used map[string]bool) bool {
 	return hit
 }
 
-// tell adds the drivers to the report that can be found in the packages. fresh holds packages that aren't in the bundle yet. tell skips damaged
-// files, because they may be about to be removed.
+// tell adds the drivers in the packages to the report. The map fresh holds packages that aren't in the bundle yet. tell skips damaged files,
+// because the caller may be about to remove them.
 func (r *Report) tell(b *bundle.Bundle, list []bundle.Artifact, fresh map[string][]item) {
 	known, items := map[string]bool{}, map[string][]item{}
 	for system, its := range fresh {
@@ -383,7 +380,8 @@ func (r *Report) tell(b *bundle.Bundle, list []bundle.Artifact, fresh map[string
 	}
 }
 
-// Lines returns messages about the drivers. good lists the drivers that can be installed; bad lists the packages that are missing for other drivers.
+// Lines returns messages about the drivers. The first result lists the drivers that can be installed. The second result lists the missing packages
+// of other drivers.
 func (r *Report) Lines() (good, bad []string) {
 	for _, d := range r.Drivers {
 		if len(d.Missing) > 0 {

@@ -16,7 +16,6 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// newBundle creates a bundle with one program, and returns its folder.
 func newBundle(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -24,7 +23,7 @@ func newBundle(t *testing.T) string {
 	return dir
 }
 
-// build builds the program in the bundle again, as "bundle build" would.
+// build builds the program in the bundle again, like "bundle build".
 func build(t *testing.T, dir, version string) {
 	t.Helper()
 	w, err := bundle.Create(dir, &bundle.Manifest{Kubernetes: "v1.36.3", Arch: "amd64", Origin: bundle.OriginBuild})
@@ -38,7 +37,6 @@ func build(t *testing.T, dir, version string) {
 	require.NoError(t, err)
 }
 
-// nvidia570 creates packages of NVIDIA's driver for Debian, and returns their folder.
 func nvidia570(t *testing.T, release string) string {
 	t.Helper()
 	dir, v := t.TempDir(), release+"-1"

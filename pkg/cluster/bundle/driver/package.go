@@ -1,4 +1,4 @@
-// Package driver manages the packages of NVIDIA's driver that a bundle provides to machines without internet.
+// Package driver manages the packages of NVIDIA's driver in a bundle, for machines without internet.
 // In: .deb files of the operator. Out: the files in the bundle, the drivers that they contain, and the packages that one machine's driver needs, with
 // an index for apt.
 package driver
@@ -36,15 +36,15 @@ type Package struct {
 }
 
 const (
-	// A control archive contains a few text files and scripts. A larger archive is invalid, or was made to exhaust memory or time.
+	// A control archive contains a few text files and scripts. A larger archive is invalid or an attack on memory or time.
 	maxControl  = 16 << 20
 	maxUnpacked = 64 << 20
 	// mostText limits the size of the control file, because the time for parsing grows with the square of its size.
 	mostText = 128 << 10
 )
 
-// The allowed characters in a package's name, version and architecture, according to Debian's policy. These texts become parts of file names and
-// arguments of commands.
+// The allowed characters in a package's name, version and architecture, according to Debian's policy. Names of files and arguments of commands
+// contain these values.
 var (
 	nameOf    = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+$`)
 	versionOf = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.+:~-]*$`)
@@ -53,7 +53,7 @@ var (
 
 // Read reads the metadata of a .deb file.
 func Read(file string) (Package, error) {
-	// Check this first, because opening a file that isn't regular, such as a pipe, may block forever.
+	// Check the type first, because opening a pipe may block forever.
 	switch info, err := os.Stat(file); {
 	case err != nil:
 		return Package{}, fmt.Errorf("read package: %w", err)
@@ -72,7 +72,7 @@ func Read(file string) (Package, error) {
 	return p, nil
 }
 
-// read reads only the first two members of the archive, whose names deb(5) prescribes.
+// read reads only the first two members of the archive. deb(5) defines their names.
 func read(in io.ReaderAt) (Package, error) {
 	archive, err := deb.LoadAr(in)
 	if err != nil {
@@ -126,7 +126,7 @@ func controlOf(e *deb.ArEntry) ([]byte, error) {
 	}
 }
 
-// parse parses a control file with one paragraph. It rejects further paragraphs, because they would become separate packages in an index.
+// parse parses a control file with one paragraph. It rejects further paragraphs, because an index would list them as separate packages.
 func parse(text []byte) (Package, error) {
 	if first := firstParagraph(string(text)); !strings.Contains("\n"+first, "\nPackage:") || strings.HasPrefix(first, "-") {
 		return Package{}, errors.New("its control file doesn't begin with a paragraph that names the package") // a signed file, such as a .dsc
@@ -207,7 +207,7 @@ func firstParagraph(text string) string {
 	return b.String()
 }
 
-// compare orders two versions as dpkg does, or as text if one of them is invalid.
+// compare compares two versions in dpkg's order. If a version is invalid, it compares them as text.
 func compare(a, b string) int {
 	x, errX := version.Parse(a)
 	y, errY := version.Parse(b)

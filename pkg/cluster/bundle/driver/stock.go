@@ -17,11 +17,10 @@ import (
 type Stock struct {
 	items  []item
 	byName map[string][]item // the newest first
-	// providers maps the names in the Provides fields to the packages that provide them.
+	// providers maps a name in the Provides fields to the packages that provide it.
 	providers map[string][]item
 }
 
-// item is a package with its entry in the bundle's manifest.
 type item struct {
 	Package
 	artifact bundle.Artifact
@@ -74,7 +73,6 @@ func newStock(items []item) *Stock {
 	return s
 }
 
-// versions returns the versions of each package in the stock, as Versions does for a bundle.
 func (s *Stock) versions() map[string][]string {
 	out := map[string][]string{}
 	for name, its := range s.byName {
@@ -88,12 +86,12 @@ func (s *Stock) versions() map[string][]string {
 // Choice holds the packages in a stock that a machine's driver needs.
 type Choice struct {
 	items []item
-	// Unmet lists the dependencies that the stock doesn't contain. apt can install the driver only if the machine already has them.
+	// Unmet lists the dependencies that the stock doesn't contain. The installation fails unless the machine already has them.
 	Unmet []string
 }
 
-// Choose returns the requested packages, with all of their dependencies that the stock contains. It selects the release's version of packages that
-// belong to the driver, and the newest version of other packages. old holds the versions on the machine of packages that may be replaced.
+// Choose returns the requested packages and all their dependencies in the stock. It selects the given release for packages of the driver, and the
+// newest version of other packages. The argument old holds the installed versions of packages that may be replaced.
 func (s *Stock) Choose(release string, want []gpudriver.Package, old map[string]string) Choice {
 	c := chooser{stock: s, release: release, taken: map[string]bool{}, unmet: map[string]bool{}}
 	for _, w := range want {
@@ -138,8 +136,7 @@ func (c *chooser) take(its []item) {
 	}
 }
 
-// best returns the item that belongs to the driver's release, or the newest item if there is no such item. its must be sorted by version, the newest
-// first.
+// best returns the item of the driver's release, or else the newest item. its must be sorted by version, the newest first.
 func (c *chooser) best(its []item) []item {
 	if len(its) == 0 {
 		return nil
@@ -150,7 +147,7 @@ func (c *chooser) best(its []item) []item {
 	return its[:1]
 }
 
-// satisfy adds a package for each alternative of a dependency, because the machine's packages determine which alternative apt chooses.
+// satisfy adds a package for each alternative of a dependency, because apt chooses an alternative by the packages on the machine.
 func (c *chooser) satisfy(r dependency.Relation) {
 	found, names := false, []string{}
 	for _, p := range r.Possibilities {
@@ -160,7 +157,7 @@ func (c *chooser) satisfy(r dependency.Relation) {
 		})
 		its = c.best(its)
 		for _, it := range c.stock.providers[p.Name] {
-			// Several releases of the driver may provide the name; take only the best of them.
+			// Several releases of the driver may provide the name. Take only the best release.
 			if own := c.best(c.stock.byName[it.Name]); len(own) > 0 && own[0].Version == it.Version {
 				its = append(its, it)
 			}

@@ -1,6 +1,6 @@
 // Package fetch downloads a bundle from the projects' own releases and registries.
-// In: a table of URLs, the published checksums, a lock file, and optionally a mirror. Out: a folder and manifest in the same format as those of a
-// build. It rejects files with an unknown or a changed checksum.
+// In: a table of URLs, the published checksums, a lock file, and optionally a mirror. Out: a folder and a manifest in the same format as those of a
+// build. The package rejects files with an unknown or a changed checksum.
 package fetch
 
 import (
@@ -26,22 +26,22 @@ type Catalogue struct {
 // File is a download: one program, or a tar.gz archive with several programs.
 type File struct {
 	URL string
-	// Sums is the URL of the file's checksum. Its content is a single SHA-256, or lines "sum  name".
+	// Sums is the URL of the file's checksum. The content is a single SHA-256, or lines "sum  name".
 	Sums    string
 	Outputs []Output
 }
 
-// Image is an image in a registry. If Output.Member is set, only one program is extracted from the image.
+// Image is an image in a registry. If Output.Member is set, the artifact is a single program from the image.
 type Image struct {
 	Ref string
-	// Digest is the digest that the image must have; "" if only the lock file determines the digest.
+	// Digest is the required digest of the image; "" if only the lock file determines the digest.
 	Digest string
-	// Own means that paictl's project publishes the image. It publishes images only for releases.
+	// Own means that paictl's project publishes the image. The project publishes images only for releases.
 	Own    bool
 	Output Output
 }
 
-// Output is one artifact that is taken from a download.
+// Output is one artifact in a download.
 type Output struct {
 	// Member is the artifact's path in the archive or image; "" means the download itself.
 	Member  string
@@ -70,8 +70,7 @@ func Upstream(arch string) (Catalogue, error) {
 	return c, nil
 }
 
-// serviceImages returns the images in the values of the services' charts, under their upstream names. It doesn't return images that only a build
-// makes, because they have other names.
+// serviceImages returns the images in the values of the services' charts, under their upstream names. It skips images that only a build can make.
 func serviceImages(charts []chart.Chart) []Image {
 	var out []Image
 	for _, c := range charts {
@@ -140,9 +139,9 @@ func releaseFiles(v map[string]string, arch string) []File {
 	}
 }
 
-// images returns the images that a build would make, under the same names, except images that serviceImages already returns. It also returns images
-// from which one program is extracted: promtool from Prometheus' image, and KWOK's program from its own image, because KWOK publishes no checksums of
-// its programs. An image is identified by its digest.
+// images returns the images that a build would make, under the same names. It skips images that serviceImages already returns. It also returns the
+// images of Prometheus and KWOK, from which promtool and KWOK's program are extracted. KWOK publishes no checksums of its programs, but an image
+// has a digest.
 func images(v map[string]string, services []Image) []Image {
 	out := []Image{{
 		Ref:    "registry.k8s.io/kwok/kwok:" + v["kwok"],

@@ -25,12 +25,12 @@ import (
 // LockName is the default name of the lock file, in the bundle's folder.
 const LockName = "bundle.lock"
 
-// parallel is the number of downloads at the same time. It is large enough to use a connection fully, and small enough for the upstream servers.
+// parallel is the number of downloads at the same time. It is large enough for a fast connection, and small enough for the upstream servers.
 const parallel = 4
 
 // Options holds the arguments of Run.
 type Options struct {
-	// Dir is the bundle's folder, which is created if it doesn't exist.
+	// Dir is the bundle's folder. Run creates it if it doesn't exist.
 	Dir string
 	// Lock is the path of the lock file; "" means LockName in Dir.
 	Lock string
@@ -38,7 +38,7 @@ type Options struct {
 	Mirror string
 	// Catalogue lists the artifacts to fetch.
 	Catalogue Catalogue
-	// Progress receives a line per artifact. It may be nil.
+	// Progress receives one line per artifact. It may be nil.
 	Progress io.Writer
 	// Transport sends the requests; nil means http.DefaultTransport.
 	Transport http.RoundTripper
@@ -46,7 +46,6 @@ type Options struct {
 	Wait func(ctx context.Context, attempt int) error
 }
 
-// fetcher is one run of Run.
 type fetcher struct {
 	Options
 	d      download.Client
@@ -60,8 +59,8 @@ type fetcher struct {
 	total int
 }
 
-// Run fetches the missing artifacts to opts.Dir and returns the whole bundle. Finished artifacts stay, even if other artifacts fail. An artifact that
-// exists and matches the lock file isn't downloaded again.
+// Run fetches the missing artifacts to opts.Dir and returns the whole bundle. Finished artifacts stay, even if other artifacts fail. Run doesn't
+// download an existing artifact that matches the lock file.
 func Run(ctx context.Context, opts Options) (*bundle.Bundle, error) {
 	f := &fetcher{Options: opts}
 	var err error
@@ -136,7 +135,6 @@ func (f *fetcher) all(ctx context.Context) error {
 	return g.Wait()
 }
 
-// file fetches one file and extracts its artifacts.
 func (f *fetcher) file(ctx context.Context, file File) error {
 	locked := f.lock.get(file.URL)
 	if locked != "" && f.keep(locked, file.URL, file.Outputs...) {
@@ -173,7 +171,6 @@ func (f *fetcher) file(ctx context.Context, file File) error {
 	return nil
 }
 
-// chart packs one of paictl's own charts, which needs no download.
 func (f *fetcher) chart(ctx context.Context, c chart.Chart) error {
 	start := time.Now()
 	archive, err := c.Archive()
@@ -193,8 +190,7 @@ func (f *fetcher) chart(ctx context.Context, c chart.Chart) error {
 	return f.add(ctx, c.Artifact(), inputs(digest, c.File(), out), file, time.Since(start))
 }
 
-// sum returns the checksum that the file must have: the locked checksum, or the published checksum if none is locked. If both exist, they must be
-// equal.
+// sum returns the required checksum of the file: the locked checksum, or the published checksum if none is locked. If both exist, they must be equal.
 func (f *fetcher) sum(ctx context.Context, file File, locked string) (string, error) {
 	from, err := f.mirror.file(file.Sums)
 	if err != nil {
@@ -210,7 +206,7 @@ func (f *fetcher) sum(ctx context.Context, file File, locked string) (string, er
 	return sum, f.lock.check(file.URL, "sha256:"+sum)
 }
 
-// keep keeps a download's artifacts and returns true if all of them exist.
+// keep keeps a download's artifacts and returns true if all these artifacts exist.
 func (f *fetcher) keep(digest, url string, outputs ...Output) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -245,7 +241,7 @@ func (o Output) artifact(source string) bundle.Artifact {
 	}
 }
 
-// inputs returns a text that identifies an artifact by its download and by the extracted part.
+// inputs returns text that identifies an artifact by its download and by its path in the download.
 func inputs(digest, url string, o Output) string {
 	sum := sha256.Sum256([]byte(strings.Join(append([]string{digest, url, o.Member, o.Version}, o.Roles...), "\n")))
 	return hex.EncodeToString(sum[:])

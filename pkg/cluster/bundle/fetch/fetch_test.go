@@ -76,7 +76,7 @@ func TestASecondFetchAsksForNothing(t *testing.T) {
 	assert.Contains(t, out, "is up to date: 5 artifacts")
 }
 
-// lineCounter closes reached after left lines were written.
+// lineCounter closes reached after left lines.
 type lineCounter struct {
 	left    int
 	reached chan struct{}
@@ -362,7 +362,7 @@ func TestAFetchEndsWhenItIsCancelled(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// brokenLayer returns an error before any data, as a download does if its connection is lost.
+// brokenLayer returns an error before any data, like a download whose connection is lost.
 type brokenLayer struct{ v1.Layer }
 
 func (brokenLayer) Uncompressed() (io.ReadCloser, error) {

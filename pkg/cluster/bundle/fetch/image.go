@@ -23,7 +23,6 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// image fetches one image for the catalogue's architecture.
 func (f *fetcher) image(ctx context.Context, img Image) error {
 	if locked := f.lock.get(img.Ref); locked != "" && f.keep(locked, img.Ref, img.Output) {
 		return nil
@@ -66,7 +65,6 @@ func (f *fetcher) image(ctx context.Context, img Image) error {
 	return f.add(ctx, a, inputs(desc.Digest.String(), img.Ref, img.Output), file, time.Since(start))
 }
 
-// explain adds an explanation to the error for a missing image of paictl's own programs.
 func (i Image) explain(err error) error {
 	var answer *transport.Error
 	if !i.Own || !errors.As(err, &answer) || answer.StatusCode != http.StatusNotFound && answer.StatusCode != http.StatusUnauthorized {
@@ -76,13 +74,12 @@ func (i Image) explain(err error) error {
 		"; build the bundle from source: paictl bundle build")
 }
 
-// memberOfImage extracts one file from an image to dst.
 func memberOfImage(ctx context.Context, img v1.Image, member, dst string) error {
 	r := mutate.Extract(img)
 	defer r.Close()
 	found, err := members(ctx, r, map[string]string{member: dst})
 	if err == nil {
-		// If a download is interrupted, Extract first completes the tar archive and then returns the error, so read to the end.
+		// Read to the end. After an interrupted download, Extract first completes the tar archive and then returns the error.
 		_, err = io.Copy(io.Discard, r)
 	}
 	if err != nil {
@@ -94,7 +91,7 @@ func memberOfImage(ctx context.Context, img v1.Image, member, dst string) error 
 	return nil
 }
 
-// takeOut returns the path of each output's file: the download itself, or a file that it extracts from the download.
+// takeOut returns the path of each output's file. The file is the download itself, or was extracted from the download.
 func takeOut(ctx context.Context, download string, outputs []Output) ([]string, error) {
 	want := map[string]string{}
 	paths := make([]string, len(outputs))
@@ -129,8 +126,8 @@ func takeOut(ctx context.Context, download string, outputs []Output) ([]string, 
 	return paths, nil
 }
 
-// members extracts files from a tar archive. want maps a path in the archive to the file to write. The returned map contains the paths that were
-// found.
+// members extracts files from a tar archive. The keys of want are paths in the archive, and the values are the files to write. The result contains
+// the paths that the archive contains.
 func members(ctx context.Context, r io.Reader, want map[string]string) (map[string]bool, error) {
 	found := map[string]bool{}
 	tr := tar.NewReader(r)

@@ -19,11 +19,10 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// lockKind is the value of the field kind in a lock file.
 const lockKind = "BundleLock"
 
 // lockFile records the checksums of earlier downloads by their upstream URL or reference. A later fetch, from any mirror, gets the same content or
-// fails. The file should be under version control.
+// fails. Users should put the file under version control.
 type lockFile struct {
 	path string
 	mu   sync.Mutex
@@ -41,7 +40,7 @@ type lockEntry struct {
 	Digest string `yaml:"digest"` // sha256:… of the file, or of the target of an image's tag
 }
 
-// ChangedError means that the content at upstream or at the mirror differs from the checksum in the lock file.
+// ChangedError means that downloaded content doesn't match the checksum in the lock file.
 type ChangedError struct {
 	URL, Locked, Got, File string
 }
@@ -88,7 +87,7 @@ func (l *lockFile) get(url string) string {
 	return l.sums[url]
 }
 
-// check returns an error if a digest differs from the locked digest. It returns nil if none is locked.
+// check returns an error if a digest differs from the locked digest. It returns nil if no digest is locked.
 func (l *lockFile) check(url, digest string) error {
 	locked := l.get(url)
 	if locked == "" || locked == digest {
@@ -98,7 +97,6 @@ func (l *lockFile) check(url, digest string) error {
 		"find out why it changed; to accept the change, remove its entry from "+l.path+" and fetch again")
 }
 
-// record adds a digest to the lock file and writes the file.
 func (l *lockFile) record(url, digest string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// mirror redirects downloads of files and images to a mirror, on which the upstream host is the first element of the path. Pull-through registries
-// and file proxies name their upstreams in this way. The zero value leaves all URLs unchanged.
+// mirror redirects downloads of files and images to a mirror. On the mirror, the first element of the path is the upstream host, as in pull-through
+// registries and file proxies. The zero value leaves all URLs unchanged.
 type mirror struct{ base *url.URL }
 
 func parseMirror(s string) (mirror, error) {
@@ -27,7 +27,6 @@ func parseMirror(s string) (mirror, error) {
 	return mirror{base: u}, nil
 }
 
-// file returns the URL from which a file is downloaded.
 func (m mirror) file(upstream string) (string, error) {
 	u, err := url.Parse(upstream)
 	if err != nil {
@@ -39,7 +38,6 @@ func (m mirror) file(upstream string) (string, error) {
 	return m.base.JoinPath(u.Host, u.Path).String(), nil
 }
 
-// image returns the reference from which an image is pulled.
 func (m mirror) image(upstream string) (name.Reference, error) {
 	ref, err := name.ParseReference(upstream, name.StrictValidation)
 	if err != nil || m.base == nil {

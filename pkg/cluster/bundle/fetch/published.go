@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// published returns the SHA-256 for fileURL that upstream publishes at sumsURL.
+// published returns the SHA-256 of fileURL that upstream publishes at sumsURL.
 func (f *fetcher) published(ctx context.Context, sumsURL, fileURL string) (string, error) {
 	text, err := f.d.Text(ctx, sumsURL)
 	if err != nil {
@@ -25,7 +25,6 @@ func (f *fetcher) published(ctx context.Context, sumsURL, fileURL string) (strin
 	return sum, nil
 }
 
-// remedy returns the remedy for a checksum file that can't be downloaded.
 func remedy(err error, file string) string {
 	if s, ok := errors.AsType[*download.StatusError](err); ok && s.Lasting() {
 		return "paictl uses no file without its published checksum; a mirror must have " + file + " too"
@@ -33,7 +32,7 @@ func remedy(err error, file string) string {
 	return "check this machine's internet access, or name a mirror: --mirror URL; or build from source: paictl bundle build"
 }
 
-// findSum finds a file's checksum in a text: a single checksum, or a list with a line "sum  name" or "sum *name".
+// findSum finds a file's checksum in text. The text is a single checksum, or a list with a line "sum  name" or "sum *name".
 func findSum(text, file string) (string, bool) {
 	fields := strings.Fields(text)
 	if len(fields) == 1 && isSum(fields[0]) {

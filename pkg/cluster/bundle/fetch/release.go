@@ -25,17 +25,17 @@ import (
 
 // ReleaseOptions holds the arguments of FromRelease and FindRelease.
 type ReleaseOptions struct {
-	// Dir is the bundle's folder, which is created if it doesn't exist.
+	// Dir is the bundle's folder. FromRelease creates it if it doesn't exist.
 	Dir string
-	// Address is the URL below which releases are published.
+	// Address is the base URL of published releases.
 	Address string
 	// Mirror is the URL of a mirror for Address, as in Options; "" means no mirror.
 	Mirror string
 	// Version and Arch select the bundle.
 	Version, Arch string
-	// Key is the key that must have signed the release.
+	// Key is the public key that verifies the release.
 	Key release.Key
-	// Progress receives lines about the download and a line per artifact. It may be nil.
+	// Progress receives lines about the download and one line per artifact. It may be nil.
 	Progress io.Writer
 	// Transport sends the requests; nil means http.DefaultTransport.
 	Transport http.RoundTripper
@@ -43,7 +43,7 @@ type ReleaseOptions struct {
 	Wait func(ctx context.Context, attempt int) error
 }
 
-// Archive describes the file of a release that contains a bundle.
+// Archive is the file of a release that contains a bundle.
 type Archive struct {
 	Release string // its version
 	Name    string
@@ -52,7 +52,6 @@ type Archive struct {
 	Key     string // the ID of the key that signed the release
 }
 
-// released is one run of FromRelease.
 type released struct {
 	ReleaseOptions
 	d       download.Client
@@ -62,7 +61,7 @@ type released struct {
 }
 
 // FromRelease fetches the bundle that the project publishes with a release as one archive. It resumes an interrupted download. It verifies the
-// archive against the release's signed checksums, so any server may provide the archive.
+// archive against the release's signed checksums, so an untrusted server may provide the archive.
 func FromRelease(ctx context.Context, opts ReleaseOptions) (*bundle.Bundle, error) {
 	r, err := newReleased(opts)
 	if err != nil {
@@ -104,7 +103,7 @@ func FromRelease(ctx context.Context, opts ReleaseOptions) (*bundle.Bundle, erro
 	return b, nil
 }
 
-// FindRelease returns the archive that FromRelease would download, without downloading it.
+// FindRelease returns the archive that FromRelease would download.
 func FindRelease(ctx context.Context, opts ReleaseOptions) (Archive, error) {
 	r, err := newReleased(opts)
 	if err != nil {
@@ -136,7 +135,7 @@ func newReleased(opts ReleaseOptions) (*released, error) {
 	return r, nil
 }
 
-// find reads the signed checksums of the release, and returns the archive for the architecture.
+// find reads the signed checksums of the release and returns the archive for the architecture.
 func (r *released) find(ctx context.Context) (Archive, error) {
 	list, err := release.Get(ctx, r.d, r.Address, r.Version, r.Key)
 	if s, ok := errors.AsType[*download.StatusError](err); ok && s.Code == http.StatusNotFound {
@@ -153,7 +152,6 @@ func (r *released) find(ctx context.Context) (Archive, error) {
 	return a, nil
 }
 
-// step is the percentage of a download between two printed lines.
 const step = 10
 
 // report returns a function that prints a line after each step percent of a download.
@@ -167,10 +165,11 @@ func (r *released) report() func(have, total int64) {
 	}
 }
 
-// inputs returns a text that identifies a file by the checksum of its archive.
+// inputs returns text that identifies a file by the checksum of its archive.
 func (r *released) inputs(a bundle.Artifact) string { return r.archive.SHA256 + " " + a.Path }
 
-// complete reports whether all artifacts of a bundle, except driver packages, are from the archive and unmodified. If so, it keeps them.
+// complete reports whether all artifacts of a bundle, except driver packages, are unmodified files of the archive. In that case, it keeps the
+// artifacts.
 func (r *released) complete(m bundle.Manifest) bool {
 	mine := slices.DeleteFunc(slices.Clone(m.Artifacts), func(a bundle.Artifact) bool { return a.Kind == bundle.KindDriver })
 	if len(mine) == 0 || slices.ContainsFunc(mine, func(a bundle.Artifact) bool { return !r.w.Has(a.Kind, a.Name, r.inputs(a)) }) {
@@ -183,7 +182,7 @@ func (r *released) complete(m bundle.Manifest) bool {
 	return true
 }
 
-// unpack extracts the files of the archive into the bundle, and returns the manifest, which is the first file in the archive.
+// unpack extracts the files of the archive into the bundle. It returns the manifest, which is the first file in the archive.
 func (r *released) unpack(ctx context.Context, file string) (*bundle.Manifest, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -242,7 +241,7 @@ func (r *released) unpack(ctx context.Context, file string) (*bundle.Manifest, e
 	return m, nil
 }
 
-// place writes one file into the bundle, unless an interrupted run has already done that.
+// place writes one file into the bundle, unless an interrupted run has already written it.
 func (r *released) place(ctx context.Context, a bundle.Artifact, src io.Reader, total int) error {
 	if r.w.Has(a.Kind, a.Name, r.inputs(a)) {
 		r.w.Keep(a.Kind, a.Name)
@@ -255,7 +254,7 @@ func (r *released) place(ctx context.Context, a bundle.Artifact, src io.Reader, 
 	if err := writeFile(file, io.TeeReader(src, h)); err != nil {
 		return err
 	}
-	// Check before Add records the file, because the next run would otherwise take a damaged file for a correct one.
+	// Check the file before Add records it. Otherwise the next run would accept a damaged file.
 	if sum := hex.EncodeToString(h.Sum(nil)); sum != a.SHA256 {
 		return fmt.Errorf("%s has sha256 %s, but the manifest says %s", a.Path, sum, a.SHA256)
 	}

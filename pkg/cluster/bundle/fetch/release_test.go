@@ -23,10 +23,9 @@ import (
 	"github.com/openpai/paictl/pkg/release/releasetest"
 )
 
-// packed is a file of an archive.
 type packed struct{ name, text string }
 
-// kubelet returns a program that compression can't shrink, so that its download can be interrupted.
+// kubelet returns the content of a program. Compression can't shrink it, so that its download can be interrupted.
 func kubelet() string {
 	random := rand.New(rand.NewPCG(1, 2))
 	data := make([]byte, 20000)
@@ -67,7 +66,7 @@ func tarZst(t *testing.T, files []packed) []byte {
 
 const archiveName = "paictl-bundle_v1.2.3_linux_amd64.tar.zst"
 
-// newRelease starts a server with a release that contains a bundle, and returns the options that fetch the bundle.
+// newRelease starts a server with a release that contains a bundle. It returns the options for fetching the bundle.
 func newRelease(t *testing.T, files []packed, hook func(http.ResponseWriter, *http.Request) bool) (*releasetest.Release, ReleaseOptions, *bytes.Buffer) {
 	t.Helper()
 	r := releasetest.New(t, "v1.2.3", map[string][]byte{archiveName: tarZst(t, files)})

@@ -57,7 +57,6 @@ func TestAFetchGivesWhatABuildGives(t *testing.T) {
 	assert.ElementsMatch(t, want, got)
 }
 
-// ofServices reports whether a chart in the catalogue contains the image.
 func ofServices(c Catalogue, name string) bool {
 	return slices.ContainsFunc(c.Charts, func(ch chart.Chart) bool {
 		return slices.ContainsFunc(ch.Images, func(i chart.Image) bool { return i.Name() == name })
@@ -81,8 +80,7 @@ func TestImagesOfServicesAreFetchedByTheNamesInTheirCharts(t *testing.T) {
 	}
 }
 
-// A build and a chart must use the same release. If a build makes an image of a service, the image must have the name that the chart uses for
-// upstream's image.
+// A build and a chart must use the same release. An image of a service must have the same name in a build and in the service's chart.
 func TestABuildMakesTheVersionsThatChartsName(t *testing.T) {
 	versions, err := build.Versions()
 	require.NoError(t, err)

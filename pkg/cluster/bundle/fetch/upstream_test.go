@@ -31,7 +31,7 @@ type upstream struct {
 	mu    sync.Mutex
 	files map[string][]byte
 	seen  []string
-	// hook may respond to a request instead of the server, and reports whether it did.
+	// hook may respond to a request instead of the server. It returns true in that case.
 	hook func(w http.ResponseWriter, r *http.Request) bool
 }
 
@@ -68,7 +68,6 @@ func (u *upstream) note(r *http.Request) {
 	u.seen = append(u.seen, r.Method+" "+r.URL.Path+" "+r.Header.Get("Range"))
 }
 
-// requests returns the requests since the previous call.
 func (u *upstream) requests() []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -83,7 +82,6 @@ func (u *upstream) put(path string, data []byte) {
 	u.files[path] = data
 }
 
-// push stores an image with one file in the registry, and returns the image's digest.
 func (u *upstream) push(t *testing.T, ref, file, content string) string {
 	t.Helper()
 	l, err := oci.NewLayer(filepath.Join(t.TempDir(), "layer"), []oci.Entry{{Path: file, Mode: 0o755, Data: []byte(content)}})
@@ -147,7 +145,6 @@ func catalogue() Catalogue {
 	}
 }
 
-// stock stores everything in catalogue on a server.
 func stock(t *testing.T, u *upstream) {
 	t.Helper()
 	kubelet := []byte(strings.Repeat("kubelet ", 1000))

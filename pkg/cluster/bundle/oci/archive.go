@@ -15,12 +15,12 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// nameAnnotation is the annotation that contains an image's full reference for the import by containerd.
+// nameAnnotation is the annotation with an image's full reference. containerd reads it during an import.
 const nameAnnotation = "io.containerd.image.name"
 
-// WriteArchive stores img under the reference ref in a new file. The file is a tar archive with an OCI image layout, and with Docker's manifest.json
-// for tools that only read that. WriteArchive returns the digest of the manifest. containerd keeps this digest, which it would not do for an image in
-// Docker's own format.
+// WriteArchive stores img under the reference ref in a new file. The file is a tar archive with an OCI image layout. It also contains Docker's
+// manifest.json, because some tools read only that file. WriteArchive returns the digest of the manifest. containerd keeps the digest of an OCI
+// image, but not the digest of an image in Docker's own format.
 func WriteArchive(ctx context.Context, file, ref string, img v1.Image) (digest string, err error) {
 	f, err := os.Create(file)
 	if err != nil {
@@ -47,7 +47,6 @@ type archive struct {
 	seen map[string]bool
 }
 
-// dockerManifest is one element of Docker's manifest.json.
 type dockerManifest struct {
 	Config   string
 	RepoTags []string
@@ -124,7 +123,7 @@ func (a *archive) bytes(name string, data []byte) error {
 	return a.file(name, int64(len(data)), bytes.NewReader(data))
 }
 
-// layer writes a layer's blob to the archive, only once even if the image contains the layer twice. Reading a remote layer checks its digest.
+// layer writes a layer's blob to the archive, once per archive. Reading a remote layer checks its digest.
 func (a *archive) layer(name string, size int64, l v1.Layer) error {
 	if a.seen[name] {
 		return nil
@@ -147,7 +146,6 @@ func (a *archive) file(name string, size int64, r io.Reader) error {
 	return err
 }
 
-// contextReader is a reader that fails when its context ends, so that a long copy stops.
 type contextReader struct {
 	ctx context.Context
 	r   io.Reader

@@ -13,7 +13,7 @@ import (
 type Config struct {
 	Arch       string // amd64
 	Entrypoint []string
-	// User is the number of the user as which the image's program runs; "" means root.
+	// User is the number of the user that runs the image's program; "" means root.
 	User   string
 	Env    []string
 	Labels map[string]string

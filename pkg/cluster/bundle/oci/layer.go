@@ -21,16 +21,16 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Entry is one entry of a layer: a directory, a symbolic link, or a file whose content is in a file on this machine or in memory.
+// Entry is one entry of a layer: a directory, a symbolic link, or a file. The content of a file is in a file on this machine or in memory.
 type Entry struct {
 	// Path is the entry's path in the layer, without a leading slash: "usr/local/bin/etcd".
 	Path string
-	// Mode holds the permission bits, including setuid, setgid and sticky in the encoding of tar.
+	// Mode holds the permission bits. Setuid, setgid and sticky have the values of the tar format.
 	Mode int64
 	// Dir means that the entry is a directory. Link is the target of a symbolic link.
 	Dir  bool
 	Link string
-	// Source is the path of a file on this machine with the content. If it is empty, Data is the content.
+	// Source is the path of a file on this machine that contains the content. If Source is empty, Data is the content.
 	Source string
 	Data   []byte
 }
@@ -43,8 +43,8 @@ type layer struct {
 }
 
 // NewLayer makes a layer and stores its blob in file, which must exist until the image is written. It adds missing parent directories. If two entries
-// have the same path, the later entry is used. The blob is compressed with zstd: a node downloads a third of the uncompressed size, and unpacks it
-// with less CPU time than with gzip.
+// have the same path, the later entry is used. The blob is compressed with zstd to about a third of its size. zstd takes less CPU time than gzip to
+// unpack.
 func NewLayer(file string, entries []Entry) (v1.Layer, error) {
 	f, err := os.Create(file)
 	if err != nil {
@@ -180,7 +180,6 @@ func (l *layer) Uncompressed() (io.ReadCloser, error) {
 	return &unpacked{zr, f}, nil
 }
 
-// unpacked is a decoder whose Close also closes its file.
 type unpacked struct {
 	*zstd.Decoder
 	f *os.File

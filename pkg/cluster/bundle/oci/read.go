@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Archive is an image in a file that WriteArchive wrote. Its manifest is identical, byte for byte, to the manifest in the file, so that the image's
-// digest in a registry is the same as on nodes.
+// Archive is an image in a file that WriteArchive has written. Its manifest has the same bytes as the manifest in the file, so the image has the same
+// digest in a registry and on nodes.
 type Archive struct {
 	v1.Image
 	// Ref is the image's reference in the archive.
@@ -25,7 +25,7 @@ type Archive struct {
 	f *os.File
 }
 
-// OpenArchive opens a file that WriteArchive wrote. The file stays open until Close, because blobs are read from it.
+// OpenArchive opens a file that WriteArchive has written. The file stays open until Close, because blobs are read from it.
 func OpenArchive(file string) (*Archive, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -53,7 +53,7 @@ func readArchive(f *os.File) (*Archive, error) {
 		if err != nil {
 			return nil, err
 		}
-		// The reader hasn't read beyond the header, so the content begins here.
+		// The reader has read exactly the header, so the content begins here.
 		at, err := f.Seek(0, io.SeekCurrent)
 		if err != nil {
 			return nil, err
@@ -82,7 +82,7 @@ func readArchive(f *os.File) (*Archive, error) {
 	return &Archive{Image: img, Ref: c.desc.Annotations[nameAnnotation], f: f}, nil
 }
 
-// archived is the content of an archive in the form that the registry library expects.
+// archived implements the interface of the registry library for an image in an archive.
 type archived struct {
 	members     map[string]*io.SectionReader
 	desc        v1.Descriptor
@@ -91,7 +91,6 @@ type archived struct {
 	rawConfig   []byte
 }
 
-// read reads the manifest and the configuration, and checks the manifest's digest.
 func (c *archived) read() error {
 	var err error
 	if c.rawManifest, err = c.member(blobPath(c.desc.Digest)); err != nil {
@@ -128,7 +127,7 @@ func (c *archived) RawConfigFile() ([]byte, error) { return c.rawConfig, nil }
 // MediaType returns the media type of the manifest.
 func (c *archived) MediaType() (types.MediaType, error) { return c.desc.MediaType, nil }
 
-// LayerByDigest returns the layer with a digest, or an error if the image doesn't contain it.
+// LayerByDigest returns the layer with a digest, or an error if the image doesn't contain the layer.
 func (c *archived) LayerByDigest(h v1.Hash) (partial.CompressedLayer, error) {
 	for _, d := range c.manifest.Layers {
 		if r, ok := c.members[blobPath(h)]; ok && d.Digest == h {
@@ -138,7 +137,6 @@ func (c *archived) LayerByDigest(h v1.Hash) (partial.CompressedLayer, error) {
 	return nil, fmt.Errorf("it contains no layer %s", h)
 }
 
-// blob is a compressed layer in the archive.
 type blob struct {
 	desc v1.Descriptor
 	r    *io.SectionReader

@@ -18,11 +18,11 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Options determine how git is run.
+// Options configures the runs of git.
 type Options struct {
-	// Ask allows git and ssh to ask the user for passwords on the terminal. Otherwise repositories that need a password can't be fetched.
+	// Ask allows git and ssh to ask the user for passwords on the terminal. Without Ask, repositories that need a password can't be fetched.
 	Ask bool
-	// Environ is the environment. If it is nil, os.Environ() is used. git gets only the variables that it needs.
+	// Environ is the environment, or nil for os.Environ(). git gets only the variables that it needs.
 	Environ []string
 }
 
@@ -75,7 +75,7 @@ func (g git) fetch(ctx context.Context) (commit string, err error) {
 		if !wholeCommit.MatchString(ref) {
 			return "", err
 		}
-		// The server doesn't allow fetching a single commit by its name. Fetch all branches and tags, and search them for the commit.
+		// The server doesn't allow fetching a single commit by its name. Fetch all branches and tags instead, and search them for the commit.
 		if _, err := g.run(ctx, "fetch", "--quiet", "--end-of-options", g.reference.url, "+refs/heads/*:refs/remotes/r/*", "+refs/tags/*:refs/tags/*"); err != nil {
 			return "", err
 		}
@@ -105,7 +105,7 @@ func (g git) checkout(ctx context.Context, commit string) error {
 	return nil
 }
 
-// settings returns the settings for every run of git. With these settings, git doesn't execute programs and hooks of the repository, doesn't
+// settings returns the settings for every run of git. With these settings, git doesn't execute programs and hooks of the repository. It doesn't
 // follow links out of the repository, and uses only the usual transports.
 func (g git) settings() [][2]string {
 	s := [][2]string{
@@ -121,7 +121,7 @@ func (g git) settings() [][2]string {
 	return s
 }
 
-// run runs git in the temporary folder, and returns its output. An error contains the message of git without credentials.
+// run runs git in the temporary folder and returns its output. An error contains the message of git without credentials.
 func (g git) run(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, g.program, args...)
 	cmd.Dir = g.dir
@@ -176,8 +176,8 @@ func (g git) remedy(stderr string) string {
 	return "check that it works with: git ls-remote " + g.reference.url
 }
 
-// passed lists the variables that are passed to git: the locations of programs, keys and proxies. Variables that would make git use another
-// repository, such as GIT_DIR, are not in the list.
+// passed lists the variables for git: the locations of programs, keys and proxies. It excludes variables that would make git use another repository,
+// such as GIT_DIR.
 var passed = []string{"PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "SSH_ASKPASS",
 	"GIT_ASKPASS", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "TERM", "DISPLAY",
 	"http_proxy", "https_proxy", "no_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY"}

@@ -18,7 +18,6 @@ const gitPrefix = "git::"
 
 const remedyReference = "write git::https://host/repository.git//folder?ref=BRANCH, git::ssh://git@host/repository.git, git::file:///repository, or a folder"
 
-// reference refers to a folder in a git repository.
 type reference struct {
 	url    string // without credentials of HTTP
 	login  *url.Userinfo
@@ -29,7 +28,7 @@ type reference struct {
 // IsGit reports whether a text refers to a git repository and not to a local folder.
 func IsGit(text string) bool { return strings.HasPrefix(text, gitPrefix) }
 
-// parse parses a reference to a git repository. Errors don't contain any part of the text that may be a password.
+// parse parses a reference to a git repository. Errors don't contain any text that may be a password.
 func parse(text string) (reference, error) {
 	rest, query, _ := strings.Cut(strings.TrimPrefix(text, gitPrefix), "?")
 	var r reference
@@ -87,7 +86,7 @@ func (r *reference) checkURL(scheme string) error {
 	if err != nil || scheme != "file://" && u.Hostname() == "" || strings.HasPrefix(u.Hostname(), "-") {
 		return hint.Errorf(remedyReference, "the reference names no repository")
 	}
-	// A password in the arguments of git would be visible to other users in the list of processes.
+	// Other users could read a password in the arguments of git, because the list of processes shows the arguments.
 	if u.User != nil && (scheme == "https://" || scheme == "http://") {
 		r.login, u.User = u.User, nil
 		r.url = u.String()
@@ -112,11 +111,10 @@ func (r reference) String() string {
 
 var userinfo = regexp.MustCompile(`://[^/@\s']*@`)
 
-// minPassword is the minimum length of a password that is replaced in messages. Messages contain the password only if a server repeats it.
-// Replacing a shorter password would also replace parts of other words, and so reveal the password.
+// minPassword is the minimum length of a password that is masked in messages. Messages contain the password only if a server repeats it. Masking a
+// shorter password would also mask parts of other words, and so reveal the password.
 const minPassword = 8
 
-// masked masks the credentials in a message of git.
 func (r reference) masked(text string) string {
 	text = userinfo.ReplaceAllString(text, "://"+secret.Mask+"@")
 	if password, _ := r.login.Password(); len(password) >= minPassword {
@@ -128,7 +126,7 @@ func (r reference) masked(text string) string {
 // Folder is a configuration folder on this machine.
 type Folder struct {
 	Dir string
-	// Source describes where a fetched folder came from. It is "" for a local folder.
+	// Source is the origin of a fetched folder, or "" for a local folder.
 	Source string
 	// Commit is the name of the fetched commit.
 	Commit string

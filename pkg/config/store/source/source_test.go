@@ -64,7 +64,7 @@ func TestAReferenceThatIsNoneIsRefusedWithoutItsPassword(t *testing.T) {
 	}
 }
 
-// repository creates a git repository with two commits, and returns its folder and the first commit. The first commit has the tag v1.
+// repository creates a git repository with two commits. It returns the folder and the first commit. The first commit has the tag v1.
 func repository(t *testing.T) (dir, first string) {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -103,7 +103,7 @@ func TestAFolderIsFetchedAtABranchATagOrACommit(t *testing.T) {
 	for query, want := range map[string]string{"": "two", "?ref=main": "two", "?ref=v1": "one", "?ref=feature/x": "three", "?ref=" + first: "one"} {
 		t.Run("ref "+query, func(t *testing.T) {
 			t.Setenv("TMPDIR", t.TempDir())
-			// The repository in the caller's environment must not be used.
+			// fetch must ignore the repository in the caller's environment.
 			t.Setenv("GIT_DIR", "/nowhere")
 			f, err := Open(t.Context(), "git::file://"+dir+"//clusters/a"+query, Options{})
 			require.NoError(t, err)

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// shortestEncoded is the minimum length of a piece of an encoded secret. Shorter pieces are too likely to match unrelated text.
+// shortestEncoded is the minimum length of a piece of an encoded secret. Shorter pieces would often match unrelated text.
 const shortestEncoded = 8
 
 // forms returns a value in the notations that programs use for strings, except base64.
@@ -45,8 +45,8 @@ var escape = regexp.MustCompile(`%[0-9A-F]{2}`)
 // lowerEscapes changes percent escapes to lower case: %2F becomes %2f.
 func lowerEscapes(s string) string { return escape.ReplaceAllStringFunc(s, strings.ToLower) }
 
-// inBase64 returns the forms of a value in base64, alone or within a longer text. There are three forms in each of the two alphabets, depending on
-// the position of the value in the text. Characters that also depend on the text before and after the value are omitted.
+// inBase64 returns the base64 forms of a value, alone or within a longer text. Each of the two alphabets has three forms, because the form depends
+// on the position of the value in the text. inBase64 omits characters that also depend on the surrounding text.
 func inBase64(value string) []string {
 	var out []string
 	for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
@@ -68,7 +68,7 @@ func inBase64(value string) []string {
 	return out
 }
 
-// lines splits an encoded value into lines of 64 or 76 characters, as programs do.
+// lines splits an encoded value into lines of 64 or 76 characters, as other programs do.
 func lines(whole string) []string {
 	var out []string
 	for _, width := range []int{64, 76} {

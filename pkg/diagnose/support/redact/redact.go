@@ -1,4 +1,4 @@
-// Package redact removes secrets from text that passes through it.
+// Package redact removes secrets from a stream of text.
 // In: the known secrets, and a stream of bytes. Out: the same stream with a mark in place of each secret. It finds known secrets in every usual
 // encoding, and text that looks like a secret.
 package redact
@@ -37,7 +37,7 @@ const (
 // Mark returns the mark that replaces secrets of a kind.
 func Mark(kind string) string { return markStart + kind + markEnd }
 
-// Shortest is the minimum length in bytes of secrets that are searched for. If every "ab" was replaced, readers would lose other text.
+// Shortest is the minimum length in bytes of secrets to search for. Redacting every "ab" would remove other text.
 const Shortest = 4
 
 // Builder collects secrets and returns a Set of their patterns.
@@ -49,12 +49,11 @@ type Builder struct {
 type pattern struct {
 	text []byte
 	kind string
-	// inside marks a piece of base64 whose neighboring characters also contain a few bits of the secret.
+	// inside means that a pattern is a piece of base64 whose neighboring characters also contain a few bits of the secret.
 	inside bool
 }
 
-// Add adds a secret in all of its forms, and each line of the secret. It returns false if the secret can't be searched for, because it is too short
-// or is part of a mark.
+// Add adds a secret in all of its forms, and each line of the secret. It returns false if the secret is too short for a search or is part of a mark.
 func (b *Builder) Add(kind, value string) bool {
 	if b.seen == nil {
 		b.seen = map[string]bool{}
@@ -103,7 +102,7 @@ func searchable(value string) bool {
 	return !strings.Contains(value, markStart)
 }
 
-// chunk is the length in bytes of the pieces into which longer patterns are split. The last piece may be longer.
+// chunk is the length in bytes of the pieces of longer patterns. The last piece may be longer.
 const (
 	chunk     = 512
 	remainder = 16
@@ -124,8 +123,8 @@ func (b *Builder) one(kind, text string, inside bool) {
 	}
 	b.seen[text] = true
 	b.patterns = append(b.patterns, pattern{[]byte(text), kind, inside})
-	// A mark must not complete a secret in the text next to the mark. If a secret ends with the beginning of a mark, it must also be found without
-	// this end. If it begins with the end of a mark, it must also be found without this beginning.
+	// A mark must not complete a secret in the neighboring text. If a secret ends with the beginning of a mark, also search for the secret without
+	// this end. If it begins with the end of a mark, also search for the secret without this beginning.
 	for n := 1; n < len(markStart) && n < len(text); n++ {
 		if strings.HasSuffix(text, markStart[:n]) {
 			b.one(kind, text[:len(text)-n], inside)
@@ -151,7 +150,7 @@ type Set struct {
 	count   int
 }
 
-// Set returns a Set of the secrets that were added so far.
+// Set returns a Set of all added secrets.
 func (b *Builder) Set() *Set {
 	s := &Set{byStart: map[uint32][]pattern{}, count: len(b.patterns)}
 	for _, p := range b.patterns {
@@ -168,8 +167,8 @@ func (b *Builder) Set() *Set {
 
 func hash(k uint32) uint32 { return k * 2654435761 >> 16 }
 
-// span is a secret in a text. The bytes from cutFrom to cutTo are replaced. The bytes between `from` and `to` are the match, which may be longer.
-// For example, the match of a password in a URL is the whole URL.
+// span is a secret in a text. The bytes from cutFrom to cutTo are replaced. The bytes between `from` and `to` are the whole match. For example, the
+// match of a password in a URL is the whole URL.
 type span struct {
 	from, to       int
 	cutFrom, cutTo int
@@ -177,7 +176,6 @@ type span struct {
 	goesOn         bool // it may continue after the text
 }
 
-// known adds the known secrets in a text to spans.
 func (s *Set) known(text []byte, spans []span) []span {
 	for i := 0; i+Shortest <= len(text); i++ {
 		k := binary.LittleEndian.Uint32(text[i:])

@@ -105,7 +105,7 @@ func TestASecretAcrossTwoWritesIsFound(t *testing.T) {
 	}
 }
 
-// TestSecretsAcrossWindowsAreFound moves secrets of all kinds over the positions where the stream is split.
+// TestSecretsAcrossWindowsAreFound moves secrets of all kinds over the positions at which the stream is split.
 func TestSecretsAcrossWindowsAreFound(t *testing.T) {
 	known := set("correct-horse-7")
 	key := "-----BEGIN RSA PRIVATE KEY-----\n" + strings.Repeat("MIIEowIBAAKCAQEAsecretBODY\n", 30) + "-----END RSA PRIVATE KEY-----"

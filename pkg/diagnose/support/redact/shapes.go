@@ -5,7 +5,6 @@ import (
 	"strings"
 )
 
-// shapes adds text that looks like a secret to spans.
 func shapes(text []byte, spans []span) []span {
 	lower := bytes.ToLower(text)
 	if len(lower) != len(text) { // the lower case of some letters has another length
@@ -29,7 +28,6 @@ func lowerASCII(text []byte) []byte {
 	return out
 }
 
-// each calls visit with each position of a word in a text.
 func each(text []byte, word string, visit func(at int)) {
 	for at := 0; ; {
 		i := bytes.Index(text[at:], []byte(word))
@@ -51,8 +49,8 @@ const (
 	maxName  = 40 // of "ENCRYPTED " and the like before keyName
 )
 
-// privateKeys finds private keys in PEM, which are the text between their first and last lines. If a log was truncated within a key, it finds the
-// rest of the key. If a whole key is encoded in base64, privateKeys recognizes the beginning.
+// privateKeys finds private keys in PEM by their first and last lines. In a log that was truncated within a key, it finds the rest of the key. It
+// recognizes a base64-encoded key by its beginning.
 func privateKeys(text []byte, spans []span) []span {
 	done := 0
 	each(text, keyName, func(at int) {
@@ -105,7 +103,7 @@ func endOfKey(text []byte, at int) (to int, whole bool) {
 	return to, false
 }
 
-// isKeyText reports whether a byte may be part of a key. Such bytes are base64, spaces and ends of lines, including escaped ends.
+// isKeyText reports whether a byte may be part of a key: base64, a space, or the end of a line. The end of a line may be escaped.
 func isKeyText(c byte) bool {
 	return isBase64(c) || strings.IndexByte("=\n\r\t \\", c) >= 0
 }
@@ -118,7 +116,7 @@ func isAlnum(c byte) bool {
 
 func isWord(c byte) bool { return isAlnum(c) || c == '_' || c == '-' }
 
-// secretNames returns the ends of names that are names of secrets, in lower case.
+// secretNames returns suffixes of names of secrets, in lower case.
 func secretNames() []string {
 	return []string{
 		"password", "passwd", "passphrase", "secret", "token", "api_key", "api-key", "apikey", "access_key", "access-key", "accesskey",
@@ -138,7 +136,7 @@ func IsSecretName(name string) bool {
 	return false
 }
 
-// assignments finds values that follow : or = after a name that ends like the name of a secret, and values of flags.
+// assignments finds values of flags, and values after a name with a secret suffix and : or =.
 func assignments(text, lower []byte, spans []span) []span {
 	for _, w := range secretNames() {
 		each(lower, w, func(at int) {
@@ -188,14 +186,14 @@ func assignment(text []byte, at, end int) (span, bool) {
 	return value(text, from, blanks(text, i), atLineStart)
 }
 
-// isExplained reports whether a position is in the comment that marks a secret field in the configuration files. This comment begins with "##
-// Secret: ".
+// isExplained reports whether a position is in the comment that marks a secret field in the configuration files. This comment begins with
+// "## Secret: ".
 func isExplained(text []byte, from, end int) bool {
 	const before = "## "
 	return from >= len(before) && string(text[from-len(before):from]) == before && string(text[from:end]) == "Secret"
 }
 
-// isCount reports whether a quoted name that ends at end is followed by a number in JSON, as in {"token": 3}.
+// isCount reports whether a quoted JSON name that ends at end has a number as its value, as in {"token": 3}.
 func isCount(text []byte, end int) bool {
 	named := afterQuote(text, end)
 	i := blanks(text, named)
@@ -206,7 +204,7 @@ func isCount(text []byte, end int) bool {
 	return i < len(text) && text[i] >= '0' && text[i] <= '9'
 }
 
-// startsLine reports whether only markers of YAML precede a name on its line.
+// startsLine reports whether only YAML markers precede a name on its line.
 func startsLine(text []byte, at int) bool {
 	for at > 0 && strings.IndexByte(" \t-'\"", text[at-1]) >= 0 {
 		at--
@@ -220,7 +218,7 @@ func afterQuote(text []byte, i int) int {
 	return i
 }
 
-// quote returns a quote together with the backslashes before it, and the position after it. If there is no quote, it returns "".
+// quote returns a quote together with the backslashes before it, and the position after the quote. If the text has no quote at i, it returns "".
 func quote(text []byte, i int) (string, int) {
 	end := i
 	for end < len(text) && text[end] == '\\' && end-i < 8 {
@@ -239,7 +237,7 @@ func blanks(text []byte, i int) int {
 	return i
 }
 
-// value finds the value that begins at i. line means that the value may extend to the end of its line.
+// value finds the value that begins at i. The argument line means that the value may extend to the end of its line.
 func value(text []byte, from, i int, line bool) (span, bool) {
 	q, start := quote(text, i)
 	to := start
@@ -263,7 +261,7 @@ func value(text []byte, from, i int, line bool) (span, bool) {
 	return span{from: from, to: to, cutFrom: start, cutTo: to, kind: Password, goesOn: true}, true
 }
 
-// closing returns the position of the quote that ends a text which began with the quote q. If this quote is missing, the text ends with its line.
+// closing returns the position of the closing quote of a text that began with the quote q. Without a closing quote, it returns the end of the line.
 func closing(text []byte, i int, q string) int {
 	mark := q[len(q)-1]
 	for n := 0; i < len(text) && text[i] != '\n'; i++ {
@@ -281,7 +279,7 @@ func closing(text []byte, i int, q string) int {
 	return i
 }
 
-// block finds the lines of a YAML block text that belong to a key. These lines have more indentation than the key.
+// block finds the lines of a YAML block scalar that belong to a key. These lines have more indentation than the key.
 func block(text []byte, key, i int) (start, to int) {
 	begin := bytes.LastIndexByte(text[:key], '\n') + 1
 	start = min(endOfLine(text, i)+1, len(text))
@@ -307,7 +305,6 @@ func endOfLine(text []byte, i int) int {
 	return len(text)
 }
 
-// endsValue reports whether an unquoted value ends before i.
 func endsValue(text []byte, i int) bool {
 	c := text[i]
 	if c <= ' ' || strings.IndexByte("\"'&`", c) >= 0 {
@@ -322,7 +319,8 @@ func endsValue(text []byte, i int) bool {
 	return i+1 == len(text) || text[i+1] <= ' ' || strings.IndexByte("\"'`,;)}]\\", text[i+1]) >= 0
 }
 
-// isSecretValue reports whether a text may be a secret value. Words such as true or none are not, because they only show whether a value is set.
+// isSecretValue reports whether a text may be a secret value. It returns false for words such as true or none, which only show whether a value is
+// set.
 func isSecretValue(v string) bool {
 	v = strings.TrimSpace(v)
 	switch strings.ToLower(strings.Trim(v, `"',`)) {
@@ -332,7 +330,6 @@ func isSecretValue(v string) bool {
 	return strings.Trim(v, "*") != "" && !strings.HasPrefix(v, markStart)
 }
 
-// headers finds the values of Authorization headers, and the tokens after Bearer and Basic.
 func headers(text, lower []byte, spans []span) []span {
 	each(lower, "authorization", func(at int) {
 		end := at + len("authorization")
@@ -397,7 +394,7 @@ func logins(text []byte, spans []span) []span {
 	return spans
 }
 
-// webTokens finds JSON web tokens, which consist of two or three parts in base64. The first two parts encode JSON.
+// webTokens finds JSON web tokens, which consist of two or three base64 parts. The first two parts encode JSON.
 func webTokens(text []byte, spans []span) []span {
 	done := 0
 	each(text, "eyJ", func(at int) {

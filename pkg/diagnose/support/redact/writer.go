@@ -3,13 +3,13 @@ package redact
 import "io"
 
 const (
-	// window is how many bytes of a stream are searched at a time. ahead is how many of these bytes are kept for the next search, so that secrets
-	// across the boundary are found completely.
+	// window is the number of bytes in one search. ahead is the number of these bytes that are kept for the next search, so that a secret across the
+	// boundary is found completely.
 	window = 128 << 10
 	ahead  = 48 << 10
 )
 
-// Writer passes on a stream without its secrets.
+// Writer removes the secrets from a stream.
 type Writer struct {
 	set    *Set
 	w      io.Writer
@@ -20,7 +20,7 @@ type Writer struct {
 	err    error
 }
 
-// Writer returns a Writer that writes to w. Closing it writes the rest of the stream, but doesn't close w.
+// Writer returns a Writer that writes to w. Its Close method writes the rest of the stream, but doesn't close w.
 func (s *Set) Writer(w io.Writer) *Writer { return &Writer{set: s, w: w, counts: map[string]int{}} }
 
 // Counts returns the number of replaced secrets so far, by kind.
@@ -59,7 +59,7 @@ func (w *Writer) process(end bool) {
 	limit := len(w.buf)
 	if !end {
 		limit = max(limit-ahead, 0)
-		// If a secret begins before the limit, also process the text up to the secret's end, and all text that shows that it is a secret.
+		// If a secret begins before the limit, also process the text up to the secret's end, and the text that identifies it as a secret.
 		for before := -1; before != limit; {
 			before = limit
 			for _, s := range spans {

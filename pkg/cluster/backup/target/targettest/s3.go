@@ -31,11 +31,11 @@ import (
 
 // Gateway is a real S3 server on the loopback interface, with one bucket, "backups", and a self-signed certificate.
 type Gateway struct {
-	// Dir is the server's folder, which contains a folder for each bucket.
+	// Dir is the server's folder. It contains a folder for each bucket.
 	Dir string
-	// S3 holds the settings for connecting to the server.
+	// S3 holds the settings of the connection to the server.
 	S3 target.S3
-	// Raw is a client for operations that Target doesn't offer.
+	// Raw is a client for operations that Target doesn't support.
 	Raw *minio.Client
 }
 
@@ -45,7 +45,6 @@ const (
 	SecretKey = "hunter2-hunter2"
 )
 
-// versitygw returns the path of the program that "sh hack/versitygw.sh" has built.
 func versitygw(t testing.TB) string {
 	t.Helper()
 	tier.More(t, "an S3 server")
@@ -65,7 +64,7 @@ func versitygw(t testing.TB) string {
 	return file
 }
 
-// S3 starts the server, which stops when the test ends. The test is skipped if versitygw isn't built.
+// S3 starts the server. The server stops when the test ends. S3 skips the test if versitygw isn't built.
 func S3(t testing.TB) *Gateway {
 	t.Helper()
 	program := versitygw(t)
@@ -106,7 +105,6 @@ func S3(t testing.TB) *Gateway {
 	return g
 }
 
-// certify writes a self-signed certificate for 127.0.0.1, and its key.
 func certify(t testing.TB, cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -121,7 +119,7 @@ func certify(t testing.TB, cert, key string) {
 	require.NoError(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600))
 }
 
-// Names returns the objects below a prefix, and all unfinished uploads.
+// Names returns the names of objects with a prefix, and of all unfinished uploads.
 func (g *Gateway) Names(t testing.TB, prefix string) []string {
 	t.Helper()
 	var out []string
