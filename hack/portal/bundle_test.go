@@ -59,9 +59,12 @@ func TestTheLibrariesAreThoseOfTheLockFile(t *testing.T) {
 		if pinned := lock.Packages["node_modules/"+e.Name]; pinned.Version != e.Version || pinned.Integrity != e.Integrity || e.License == "" {
 			t.Errorf("%s %s isn't the one of package-lock.json: run make portal-libraries", e.Name, e.Version)
 		}
-		for _, f := range e.Files {
-			if _, err := os.Stat(filepath.Join(root, libraries, f)); err != nil {
+		for f, want := range e.Files {
+			data, err := os.ReadFile(filepath.Join(root, libraries, f))
+			if err != nil {
 				t.Error(err)
+			} else if sum(data) != want {
+				t.Errorf("%s isn't the file of %s %s: run make portal-libraries", f, e.Name, e.Version)
 			}
 		}
 	}

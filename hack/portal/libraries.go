@@ -2,13 +2,14 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
-	"slices"
 )
 
 // library is an npm package, with the files that the portal uses. files maps the names of files in the package to their names in the folder of
@@ -51,11 +52,17 @@ func inOneFile(name, folder, file string) library {
 
 // entry describes a library in the manifest.
 type entry struct {
-	Name      string   `json:"name"`
-	Version   string   `json:"version"`
-	License   string   `json:"license"`
-	Integrity string   `json:"integrity"`
-	Files     []string `json:"files"`
+	Name      string `json:"name"`
+	Version   string `json:"version"`
+	License   string `json:"license"`
+	Integrity string `json:"integrity"`
+	// Files holds the SHA-256 checksum of each file, in hexadecimal.
+	Files map[string]string `json:"files"`
+}
+
+func sum(data []byte) string {
+	s := sha256.Sum256(data)
+	return hex.EncodeToString(s[:])
 }
 
 // fetch downloads the packages with npm, which verifies them with the lock file, and copies the files that the portal uses. It doesn't run scripts
@@ -89,7 +96,7 @@ func fetch(root string) error {
 	var manifest []entry
 	for _, l := range fetched {
 		e := pinned.Packages["node_modules/"+l.name]
-		e.Name = l.name
+		e.Name, e.Files = l.name, map[string]string{}
 		if e.Integrity == "" || e.License == "" {
 			return fmt.Errorf("package-lock.json has no integrity or no license of %s", l.name)
 		}
@@ -105,9 +112,8 @@ func fetch(root string) error {
 			if err := os.WriteFile(filepath.Join(folder, to), data, 0o644); err != nil { //nolint:gosec // everyone may read it
 				return err
 			}
-			e.Files = append(e.Files, l.folder+"/"+to)
+			e.Files[l.folder+"/"+to] = sum(data)
 		}
-		slices.Sort(e.Files)
 		manifest = append(manifest, e)
 	}
 	var out bytes.Buffer

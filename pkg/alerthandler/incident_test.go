@@ -17,6 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/alerthandler"
 	"github.com/openpai/paictl/pkg/alerthandler/policy"
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+	"github.com/openpai/paictl/pkg/job/jobtest"
 	jobv1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/kube"
 )
@@ -91,8 +92,36 @@ func TestOneActionForEachIncident(t *testing.T) {
 	w.reaches(map[v1.Phase]int{v1.PhaseCanceled: 2}, "it has ended again")
 }
 
-// The handler is killed at any request while an alert fires, ends and fires again. Alertmanager repeats rejected messages, so the next handler
-// completes the work.
+// Two handlers act at the same time, because one doesn't know yet that the other one leads. Both get each message, and no step is done twice.
+func TestTwoHandlersThatBothLead(t *testing.T) {
+	w := open(t)
+	var resets atomic.Int64
+	w.machinesWork(&resets)
+	for i := range 20 {
+		w.node(fmt.Sprintf("n%d", i))
+	}
+	f := w.job("ann", "train")
+	w.pod("n3", "a")
+	one, _ := w.handler(config(t, stopIdle), w.Config)
+	other, _ := w.handler(config(t, stopIdle), w.Config)
+	xid := alert(map[string]string{"alertname": "GpuXidFatal", "node": "n3", "gpu": "2"}, start)
+	for range 2 {
+		w.send(one, idle("ann", "train"), xid)
+		w.send(other, xid, idle("ann", "train"))
+	}
+	for _, a := range w.settled(4) {
+		require.Equal(t, v1.PhaseSucceeded, a.Status.Phase, "%s: %s", a.Name, a.Status.Message)
+	}
+	require.Equal(t, int64(1), resets.Load())
+	require.Equal(t, jobv1.ExecutionStop, jobtest.Framework(t, w.Cluster, f.Name).Spec.ExecutionType)
+	n, err := w.Client.CoreV1().Nodes().Get(t.Context(), "n3", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.False(t, n.Spec.Unschedulable)
+	require.Empty(t, n.Annotations[v1.MarkAnnotation])
+}
+
+// The handler is killed at any request while an alert fires, ends and fires again. The next handler completes the work, because Alertmanager sends
+// messages again that weren't accepted.
 func TestKilledBetweenTheMessages(t *testing.T) {
 	w := open(t)
 	w.job("ann", "train")

@@ -61,7 +61,7 @@ func (h *Handler) world() (*notify.World, error) {
 	if err := h.people.Fresh(); err != nil {
 		return nil, err // everyone would seem to have no address
 	}
-	w := &notify.World{Now: h.o.Now(), Actions: h.list(), Person: h.person, KeepTag: h.keepTag, Opens: h.opens}
+	w := &notify.World{Now: h.o.Now(), Actions: h.list(), Person: h.person, KeepTag: h.keepTag, Tells: h.tells, Opens: h.opens}
 	for _, j := range h.jobs.All() {
 		if j.news != nil {
 			w.Jobs = append(w.Jobs, *j.news)
@@ -82,7 +82,7 @@ func (h *Handler) person(name string) notify.Person {
 	if err != nil || p.Disabled || p.Gone {
 		return notify.Person{Name: name}
 	}
-	return notify.Person{Name: name, Address: p.User.Spec.Email, Chosen: p.User.Spec.Notifications, Administrator: p.Grants.Administrator}
+	return notify.Person{Name: name, Address: p.User.Spec.Email, Chosen: p.User.Spec.Notifications, Groups: p.Groups, Administrator: p.Grants.Administrator}
 }
 
 // ownWebhook is the channel of a person's own webhook. It reads the address again for each connection, because the person may change the address.
@@ -125,7 +125,13 @@ func (h *Handler) keepTag(name string) string {
 	return ""
 }
 
-// news returns the facts about a job for notices. It returns nil if the job has no owner.
+// tells reports whether a policy makes dry runs and tells owners of jobs about them.
+func (h *Handler) tells(name string) bool {
+	p := h.o.Policies.ByName(name)
+	return p != nil && p.DryRun && p.Tell
+}
+
+// news returns the facts that notices about a job need. It returns nil if the job has no owner.
 func news(f *jobv1.Framework, row *api.Job) *notify.Job {
 	if row.User == "" {
 		return nil

@@ -6,7 +6,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -160,4 +163,41 @@ func TestOldAddressesLeadToTheNewPages(t *testing.T) {
 		assert.Equal(t, want, w.Header().Get("Location"), from)
 	}
 	assert.Nil(t, browse(t, "/view.html"), "the extension for VS Code takes the portal for OpenPAI's old one otherwise")
+}
+
+var (
+	catalogue = regexp.MustCompile(`(?s)const (en|zh)\b[^{]*\{\n(.*?)\n\};`)
+	textOf    = regexp.MustCompile(`(?m)^\s+"?([^":\n]+)"?:\s*"((?:[^"\\]|\\.)*)",?$`)
+	valueIn   = regexp.MustCompile(`\{\w+\}`)
+)
+
+// Each text has a translation with the same values. A missing value would be missing in the sentence, too.
+func TestTranslationsHaveTheValuesOfTheirOriginals(t *testing.T) {
+	files, err := filepath.Glob("web/src/text*.ts")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	values := func(text string) []string {
+		all := valueIn.FindAllString(text, -1)
+		slices.Sort(all)
+		return slices.Compact(all)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		texts := map[string]map[string]string{}
+		for _, c := range catalogue.FindAllStringSubmatch(string(data), -1) {
+			texts[c[1]] = map[string]string{}
+			for _, m := range textOf.FindAllStringSubmatch(c[2], -1) {
+				texts[c[1]][m[1]] = m[2]
+			}
+			assert.Len(t, texts[c[1]], strings.Count(c[2], "\n")+1, "%s: each line of %s is one text", file, c[1])
+		}
+		require.Len(t, texts, 2, file)
+		for key, text := range texts["en"] {
+			translated, ok := texts["zh"][key]
+			assert.True(t, ok, "%s: %q has no translation", file, key)
+			assert.Equal(t, values(text), values(translated), "%s: %s", file, key)
+		}
+		assert.Len(t, texts["zh"], len(texts["en"]), file)
+	}
 }

@@ -102,6 +102,32 @@ func TestValuesSwitchAlertsOffAndAddTheirOwn(t *testing.T) {
 	require.Empty(t, files(everyGroupOff))
 }
 
+// A job counts as idle by the limits of the values. The limits of other alerts stay the same.
+func TestValuesSetWhenAJobIsIdle(t *testing.T) {
+	rules := func(values string) map[string]map[string]any {
+		var file struct {
+			Groups []struct{ Rules []map[string]any }
+		}
+		require.NoError(t, yaml.Unmarshal([]byte(configMaps(t, "prometheus", values)["prometheus-rules"].Data["gpus.yaml"]), &file))
+		byName := map[string]map[string]any{}
+		for _, r := range file.Groups[0].Rules {
+			byName[r["alert"].(string)] = r
+		}
+		return byName
+	}
+	const idle = "JobGpusIdle"
+	before, after := rules(""), rules("alerts: {idleJobs: {percent: 12, within: 45m}}")
+	expr := after[idle]["expr"].(string)
+	require.Contains(t, expr, "[45m])) < 12\n")
+	require.Contains(t, expr, "offset 45m")
+	require.NotContains(t, expr, "2h")
+	require.Contains(t, before[idle]["expr"], "[2h])) < 5\n")
+	require.Equal(t, "Over the last 45m, they were busy less than 12 % of the time, and no one else can have them.", after[idle]["annotations"].(map[string]any)["description"])
+	delete(before, idle)
+	delete(after, idle)
+	require.Equal(t, before, after)
+}
+
 // relabel is a relabeling step that keeps or drops series.
 type relabel struct {
 	Action       string

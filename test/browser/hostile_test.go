@@ -2,12 +2,18 @@ package browser
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Links, tags and logs may come from other people. A command to copy must not run another command, a downloaded table must not contain formulas, and
@@ -67,4 +73,43 @@ func TestTextsOfOtherPeople(t *testing.T) {
 	b.has(".screen", "the end")
 	assert.Less(t, script[int](t, b.ctx, "document.querySelector('.screen').textContent.length"), 8<<20)
 	b.fine()
+}
+
+// Texts that people, tasks and machines choose are shown as they are. No page treats them as HTML.
+func TestTextsAreNotMarkup(t *testing.T) {
+	b := openTab(t)
+	w := newWorld(t)
+	w.machines(1)
+	const markup = `<img src=x onerror="window.hacked=1">`
+	nodes := w.cluster.Client.CoreV1().Nodes()
+	n, err := nodes.Get(t.Context(), "gpu-1", metav1.GetOptions{})
+	require.NoError(t, err)
+	n.Status.Conditions[0].Message = "container runtime is down " + markup
+	_, err = nodes.UpdateStatus(t.Context(), n, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	w.submit("bob", "train", "speech", 1)
+	assert.Equal(t, 200, w.Ask("PUT", "/api/v3/jobs/bob/train/tags", w.tokens["bob"], `{"tags":["<img src=x onerror=hacked()>"]}`).Status)
+	w.finish("bob", "train", 1, "<img src=x>", "the last line "+markup)
+
+	b.signIn(w, "/jobs/bob/train", "ann")
+	b.has("main", "<img src=x onerror=")
+	for _, page := range []string{"/jobs?user=", "/jobs/bob/train?tab=attempts", "/jobs/bob/train?tab=events", "/jobs/bob/train?tab=configuration", "/machines", "/machines?q=" + url.QueryEscape(markup), "/queue", "/"} {
+		b.do(chromedp.Navigate(w.URL + page))
+		b.shows("document.querySelector('main h1, main .problem')")
+		assert.False(t, script[bool](t, b.ctx, "!!window.hacked || !!document.querySelector('img[src=x]')"), page)
+	}
+	b.fine()
+}
+
+// A page of another site can't show the portal in a frame, where a person could be made to click in it.
+func TestOtherSitesCannotFrameThePortal(t *testing.T) {
+	b := openTab(t)
+	w := newWorld(t)
+	b.signIn(w, "/", "ann")
+	other := httptest.NewTLSServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintf(out, `<iframe src="%s/jobs"></iframe>`, w.URL)
+	}))
+	t.Cleanup(other.Close)
+	b.do(chromedp.Navigate(other.URL))
+	require.Eventually(t, func() bool { return strings.Contains(strings.Join(b.console(), "\n"), "frame-ancestors 'none'") }, 30*time.Second, 50*time.Millisecond, "%v", b.console())
 }

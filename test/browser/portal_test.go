@@ -233,6 +233,24 @@ func TestAResearchersDay(t *testing.T) {
 	b.fine()
 }
 
+// The pages are in the language of the browser, and in the language that the person chose before.
+func TestPagesInChinese(t *testing.T) {
+	b := openTab(t)
+	w := newWorld(t)
+	w.submit("ann", "train", "speech", 1)
+	b.signIn(w, "/", "ann")
+	b.run("localStorage.setItem('language', 'zh')")
+	for page, title := range map[string]string{"/": "ann", "/jobs": "作业", "/submit": "新建作业", "/machines": "机器", "/queue": "队列", "/templates": "模板", "/profile": "ann"} {
+		b.do(chromedp.Navigate(w.URL + page))
+		b.has("main h1", title)
+		b.has(".side", "作业")
+		b.shows("document.documentElement.lang === 'zh'")
+	}
+	b.do(chromedp.Navigate(w.URL + "/jobs/ann/train"))
+	b.has(".top .state", "等待")
+	b.fine()
+}
+
 // fine asserts that the console contains no errors. It ignores messages about error statuses of responses, because pages expect such responses.
 func (b *tab) fine() {
 	b.t.Helper()

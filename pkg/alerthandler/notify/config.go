@@ -79,6 +79,9 @@ type Webhook struct {
 	SigningSecret secret.String `json:"signingSecret"`
 	// Events selects the subjects of notices that the webhook receives. Empty means all subjects.
 	Events []Subject `json:"events"`
+	// Groups selects notices about jobs whose owner is in one of these groups; empty means the jobs of all people. Notices about machines aren't
+	// affected.
+	Groups []string `json:"groups"`
 }
 
 // Type is the format of the requests that a webhook expects.
@@ -271,8 +274,13 @@ func (w *Webhook) check(at string, add adder) {
 	}
 }
 
-// wants reports whether a webhook receives notices about a subject.
-func (w *Webhook) wants(s Subject) bool { return len(w.Events) == 0 || slices.Contains(w.Events, s) }
+// wants reports whether a webhook receives notices about a subject. For jobs, groups holds the groups of the job's owner.
+func (w *Webhook) wants(s Subject, groups []string) bool {
+	if len(w.Events) > 0 && !slices.Contains(w.Events, s) {
+		return false
+	}
+	return s != SubjectJobs || len(w.Groups) == 0 || slices.ContainsFunc(w.Groups, func(g string) bool { return slices.Contains(groups, g) })
+}
 
 // validAddress reports whether a text is a mail address without a display name. Such an address can't inject a header or a second receiver.
 func validAddress(text string) bool {

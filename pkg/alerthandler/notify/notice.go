@@ -70,7 +70,9 @@ type World struct {
 	Weekly *Weekly
 	// KeepTag returns the tag that exempts a job from a policy, or "".
 	KeepTag func(policy string) string
-	// Opens returns the first time, not before from, at which a policy may begin its steps. A nil Opens means that policies may begin at any time.
+	// Tells reports whether a policy that makes dry runs tells owners which of their jobs it would have stopped.
+	Tells func(policy string) bool
+	// Opens returns the first time, from a time on, at which a policy begins its steps. Nil means at any time.
 	Opens func(policy string, from time.Time) time.Time
 	// requeues holds, by the UID of the job, the Actions of policies that requeue the job. The order is the order of Actions.
 	requeues map[types.UID][]*v1.Action
@@ -102,7 +104,10 @@ func (c *Config) Notices(w *World) (out []Notice) {
 	}
 	w.requeues = requeues(w.Actions)
 	for _, a := range w.Actions {
-		if a.Spec.DryRun || a.Spec.Do.ForJobs() && (a.Spec.Job == nil || acted(a) && !works(a, jobs[a.Spec.Job.UID])) {
+		if a.Spec.Do.ForJobs() && (a.Spec.Job == nil || acted(a) && !works(a, jobs[a.Spec.Job.UID])) {
+			continue
+		}
+		if a.Spec.DryRun && !w.tells(a, jobs) {
 			continue
 		}
 		if e, ok := c.event(a, w); ok {
@@ -126,7 +131,17 @@ func (c *Config) Notices(w *World) (out []Notice) {
 	return append(out, c.weekly(w.Weekly)...)
 }
 
-// acts returns the time at which an Action acts if its notice is sent now.
+// tells reports whether the owner of a job gets a notice about a dry run. The dry run must have ended a short time ago, because a policy that begins
+// to tell has dry runs of a week.
+func (w *World) tells(a *v1.Action, jobs map[types.UID]*Job) bool {
+	if a.Spec.Do != v1.OperationStopJob || a.Spec.By.Kind != v1.ByPolicy || a.Spec.Job == nil || !w.Tells(a.Spec.By.Name) {
+		return false
+	}
+	j := jobs[a.Spec.Job.UID]
+	return j != nil && j.Completed.IsZero() && a.Status.Phase == v1.PhaseSucceeded && a.Status.EndTime != nil && w.Now.Sub(a.Status.EndTime.Time) < tellWithin
+}
+
+// acts returns when an Action acts whose notice is sent now.
 func (w *World) acts(a *v1.Action) time.Time {
 	at := a.Acts(w.Now)
 	if w.Opens != nil && a.Status.ActTime != nil && at.After(a.Status.ActTime.Time) {
@@ -153,17 +168,16 @@ func (c *Config) receivers(a *v1.Action, at time.Time, w *World) (out []Receiver
 		p := w.Person(a.Spec.By.Name) // the owner has had no notice of it
 		return c.chosen(&p, at, peoplev1.NoticeStopping)
 	}
-	subject := SubjectMachines
+	subject, groups := SubjectMachines, []string(nil)
 	if a.Spec.Job != nil {
 		subject = SubjectJobs
-	}
-	if a.Spec.Job != nil {
 		if owner, _ := owner(a.Spec.Job); owner != "" {
 			kinds := []peoplev1.NoticeEvent{peoplev1.NoticeStopping}
 			if a.Begun() {
 				kinds = append(kinds, map[v1.Operation]peoplev1.NoticeEvent{v1.OperationStopJob: peoplev1.NoticeStopped, v1.OperationRequeueJob: peoplev1.NoticeRetried}[a.Spec.Do])
 			}
 			p := w.Person(owner)
+			groups = p.Groups
 			out = append(out, c.chosen(&p, at, kinds...)...)
 		}
 	} else if c.SMTP.Host != "" {
@@ -172,7 +186,7 @@ func (c *Config) receivers(a *v1.Action, at time.Time, w *World) (out []Receiver
 		}
 	}
 	for i := range c.Webhooks {
-		if c.Webhooks[i].wants(subject) {
+		if c.Webhooks[i].wants(subject, groups) {
 			out = append(out, Receiver{Webhook: c.Webhooks[i].Name})
 		}
 	}
@@ -185,6 +199,9 @@ func (c *Config) event(a *v1.Action, w *World) (n Notice, ok bool) {
 	s := &a.Status
 	id := "action/" + string(a.UID) + "/"
 	switch {
+	case a.Spec.DryRun:
+		n = c.wouldStop(a, w)
+		n.ID, n.At = id+"would-stop", s.EndTime.Time
 	case s.Phase == v1.PhaseNoticed && s.NoticeTime != nil && s.ActTime != nil:
 		n = c.planned(a, w)
 		n.ID, n.At, n.Urgent, n.By, n.Before = id+"planned", s.NoticeTime.Time, true, w.acts(a), a.UID

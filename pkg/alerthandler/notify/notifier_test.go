@@ -108,6 +108,7 @@ func newScene(t *testing.T) *scene {
 		return p
 	}
 	s.world.KeepTag = func(string) string { return "keep" }
+	s.world.Tells = func(string) bool { return false }
 	s.world.Opens = func(_ string, from time.Time) time.Time { return from }
 	s.replica().round() // the record begins
 	s.now = s.now.Add(time.Second)
@@ -204,7 +205,39 @@ func TestAWithdrawnPlan(t *testing.T) {
 	require.Contains(t, s.last.Text, "the alert has ended")
 }
 
-// Dry runs cause no notices. Events before the beginning of the record also cause no notices.
+// A policy that makes dry runs and tells owners sends one notice for each of its Actions, as long as the job runs.
+func TestTheOwnerIsToldAboutADryRun(t *testing.T) {
+	s := newScene(t)
+	s.world.Tells = func(policy string) bool { return policy == "idle" }
+	dry := func(i int, owner string) *v1.Action {
+		a := s.job(i, owner)
+		a.Spec.DryRun, a.Status = true, v1.ActionStatus{}
+		s.end(a, v1.PhaseSucceeded, "dry run: it would stop it", false)
+		s.world.Jobs = append(s.world.Jobs, Job{UID: a.Spec.Job.UID, User: owner, Name: fmt.Sprintf("train%d", i), State: "RUNNING"})
+		return a
+	}
+	dry(1, "ann")
+	dry(2, "bob").Spec.By.Name = "another"
+	dry(3, "cid").Spec.By.Kind = v1.ByPerson
+	dry(4, "dan").Status.Phase = v1.PhaseRefused
+	dry(5, "eve")
+	s.world.Jobs[4].Completed = s.now
+	dry(6, "fay").Spec.Job.UID = "removed"
+	old := metav1.NewTime(s.now.Add(-tellWithin))
+	dry(7, "gus").Status.EndTime = &old
+	dry(8, "hal").Spec.Do = v1.OperationRequeueJob
+	s.replica().round()
+	require.Equal(t, []string{"ann@example.org: its GPUs idle"}, s.sent)
+	for _, part := range []string{"its GPUs idle.", "job ann/train1 keeps running, because the policy idle", "paictl job stop train1", `add the tag "keep"`} {
+		require.Contains(t, s.last.Text, part)
+	}
+	s.replica().round()
+	s.world.Jobs[0].Completed = s.now
+	s.replica().round()
+	require.Len(t, s.sent, 1, "neither another round nor the end of the job repeats it")
+}
+
+// Dry runs cause no notices without that, nor do events before the beginning of the record.
 func TestSilence(t *testing.T) {
 	s := newScene(t)
 	s.job(1, "ann").Spec.DryRun = true
@@ -230,8 +263,32 @@ func TestReceivers(t *testing.T) {
 	require.Equal(t, map[string]int{"mail sent": 2, "chat sent": 1}, s.counts)
 }
 
-// Administrators get a notice about each operation on a machine that was due and didn't happen. An operation wasn't due if the alert ended before its
-// notice.
+// The webhook of a group gets notices about jobs of the group's people. The jobs of other people, and jobs without an owner, are not its business.
+func TestTheWebhookOfAGroup(t *testing.T) {
+	s := newScene(t)
+	s.config.SMTP.Host = ""
+	s.config.Webhooks = []Webhook{{Name: "chat", Groups: []string{"vision", "speech"}}}
+	person := s.world.Person
+	s.world.Person = func(name string) Person {
+		p := person(name)
+		p.Groups = map[string][]string{"ann": {"default", "speech"}, "bob": {"default"}}[name]
+		return p
+	}
+	s.job(1, "ann")
+	s.job(2, "bob")
+	s.job(3, "cid").Spec.Job.Name = "without-owner"
+	a := s.job(4, "ann")
+	a.Spec.Do, a.Spec.Job, a.Spec.Machine = v1.OperationDrain, nil, &v1.Machine{Name: "n1"}
+	s.end(a, v1.PhaseRefused, "2 of 20 machines are out of service", false)
+	s.config.PerHour = 100
+	s.replica().round()
+	require.Equal(t, []string{": 2 notices"}, s.sent)
+	require.Contains(t, s.last.Text, "job ann/train1 will be stopped")
+	require.Contains(t, s.last.Text, "drain of n1 was refused")
+}
+
+// Administrators get a notice about each operation on a machine that was due and didn't happen. If the alert ended before its notice, the operation
+// wasn't due.
 func TestOperationsOnMachinesThatDidNotHappen(t *testing.T) {
 	for phase, want := range map[v1.Phase][]string{
 		v1.PhaseRefused: {"ops@example.org: uncordon of n1 was refused"}, v1.PhaseExpired: {"ops@example.org: uncordon of n1 expired"}, v1.PhaseCanceled: nil,

@@ -14,7 +14,9 @@ type Person struct {
 	Address string
 	// Chosen holds the person's choices. Nil means the defaults.
 	Chosen *peoplev1.Notifications
-	// Administrator reports whether the person may read the figures of all people.
+	// Groups holds the names of the groups that the person is in.
+	Groups []string
+	// Administrator reports whether the person sees the figures of all people.
 	Administrator bool
 }
 

@@ -65,10 +65,8 @@ func (c *Config) planned(a *v1.Action, w *World) Notice {
 			"To prevent it, cancel it before then: paictl action cancel "+a.Name)}
 	}
 	keep := ""
-	if a.Spec.By.Kind == v1.ByPolicy {
-		if tag := w.KeepTag(a.Spec.By.Name); tag != "" {
-			keep = fmt.Sprintf("To keep the job, add the tag %q to it before then.", line(tag))
-		}
+	if tag := w.keepTag(a); tag != "" {
+		keep = fmt.Sprintf("To keep the job, add the tag %q to it before then.", tag)
 	}
 	return Notice{Subject: c.subject("job %s will be %s at %s", line(a.Spec.Job.Name), participle(a), when), Text: paragraphs(
 		fmt.Sprintf("The job %s will be %s at %s.", line(a.Spec.Job.Name), participle(a), when)+requeueMeans(a),
@@ -76,6 +74,27 @@ func (c *Config) planned(a *v1.Action, w *World) Notice {
 		"An administrator can also cancel this: paictl action cancel "+a.Name)}
 }
 
+// keepTag returns the tag that exempts a job from the policy of an Action, or "".
+func (w *World) keepTag(a *v1.Action) string {
+	if a.Spec.By.Kind != v1.ByPolicy {
+		return ""
+	}
+	return line(w.KeepTag(a.Spec.By.Name))
+}
+
+// wouldStop returns the notice that a policy would have stopped a job if the policy didn't make dry runs.
+func (c *Config) wouldStop(a *v1.Action, w *World) Notice {
+	_, name := owner(a.Spec.Job)
+	exempt := ""
+	if tag := w.keepTag(a); tag != "" {
+		exempt = fmt.Sprintf("If the job needs its GPUs nevertheless, add the tag %q to it.", tag)
+	}
+	return Notice{Subject: c.subject("%s", line(a.Spec.Reason)), Text: paragraphs(
+		line(a.Spec.Reason)+".", fmt.Sprintf("The job %s keeps running, because %s doesn't stop jobs yet.", line(a.Spec.Job.Name), by(a)),
+		"If you no longer need the job, stop it: paictl job stop "+line(name), exempt)}
+}
+
+// stopped returns the notice that a job was stopped.
 func (c *Config) stopped(a *v1.Action) Notice {
 	_, name := owner(a.Spec.Job)
 	return Notice{Subject: c.subject("job %s was stopped", line(a.Spec.Job.Name)), Text: paragraphs(

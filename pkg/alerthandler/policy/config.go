@@ -62,7 +62,10 @@ type Policy struct {
 	Hours *Hours `json:"hours,omitempty"`
 	// DryRun records the steps without carrying them out.
 	DryRun bool `json:"dryRun,omitempty"`
-	// Steps run in order. Each step begins after the previous step has succeeded. If a step fails or is refused, the remaining steps don't run.
+	// Tell sends the owner of each job a notice that the job would have been stopped. It requires DryRun.
+	Tell bool `json:"tell,omitempty"`
+	// Steps are carried out in order. Each step begins when the previous step has succeeded. If a step fails or is refused, the remaining steps are
+	// not carried out.
 	Steps []Step `json:"steps"`
 
 	matchers map[string]*regexp.Regexp
@@ -215,6 +218,12 @@ func (p *Policy) check(at string, add func(path, remedy, format string, args ...
 	}
 	if p.Hours != nil {
 		p.opens = p.Hours.check(at+".hours", add)
+	}
+	switch stops := p.Does(v1.OperationStopJob); {
+	case p.Tell && !stops:
+		add(at+".tell", "remove it, or add the step {do: stop-job}", "the policy stops no jobs, so it has nothing to tell their owners")
+	case p.Tell && !p.DryRun:
+		add(at+".tell", "remove it, or set dryRun: true", "the policy stops jobs, and their owners get a notice in any case")
 	}
 	if len(p.Steps) == 0 {
 		add(at+".steps", "add a step such as {do: cordon}, or remove the policy", "a policy without steps does nothing")

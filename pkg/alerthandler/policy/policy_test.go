@@ -124,6 +124,24 @@ func TestPoliciesThatRequeueJobs(t *testing.T) {
 	}
 }
 
+// Only a policy that makes dry runs of stop-job may tell owners, because other policies have nothing to tell or tell owners in any case.
+func TestPoliciesThatTell(t *testing.T) {
+	for _, test := range []struct{ with, steps, want string }{
+		{`"dryRun":true,"tell":true,`, `{"do":"stop-job","grace":"4h"}`, ""},
+		{`"tell":true,`, `{"do":"stop-job","grace":"4h"}`, "policies[0].tell: the policy stops jobs, and their owners get a notice in any case"},
+		{`"dryRun":true,"tell":true,`, `{"do":"requeue-job"}`, "policies[0].tell: the policy stops no jobs"},
+		{`"dryRun":true,"tell":true,`, `{"do":"cordon"}`, "policies[0].tell: the policy stops no jobs"},
+	} {
+		text := strings.Replace(good, `{"do":"stop-job","grace":"4h"}`, test.steps, 1)
+		_, err := policy.Read([]byte(strings.Replace(text, `"name":"idle"`, test.with+`"name":"idle"`, 1)))
+		if test.want == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, test.want)
+		}
+	}
+}
+
 func FuzzOneLine(f *testing.F) {
 	f.Add("a\nb", 10)
 	f.Add("\xff\x00é…", 3)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/alerthandler/notify"
 	"github.com/openpai/paictl/pkg/alerthandler/policy"
+	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/httpserver/access"
 )
@@ -32,8 +33,7 @@ func (b *builder) configureAlerts() {
 	}
 	s.Values = mergeComputed(map[string]any{"tokenSecret": access.AlertsSecret, "notifications": map[string]any{"clusterNetworks": networks}}, s.Values)
 	values := merge(s.Chart.Values, s.Values)
-	b.checkPolicies(values)
-	b.checkNotifications(values)
+	b.checkPolicies(values, b.checkNotifications(values))
 	if !b.ownRuns(AlertManagerService) {
 		return
 	}
@@ -47,8 +47,8 @@ func (b *builder) configureAlerts() {
 	}}, m.Values)
 }
 
-// checkPolicies reports mistakes in policies that the schema can't detect.
-func (b *builder) checkPolicies(values map[string]any) {
+// checkPolicies reports mistakes in the policies that the schema can't find. notices reports whether notices can be sent.
+func (b *builder) checkPolicies(values map[string]any, notices bool) {
 	part := map[string]any{}
 	for _, key := range []string{"limits", "drainTimeout", "restartMachines", "keep", "policies"} {
 		part[key] = values[key]
@@ -63,6 +63,12 @@ func (b *builder) checkPolicies(values map[string]any) {
 	}
 	for _, p := range c.Check() {
 		b.fail(pathOf(AlertHandlerService, p.Path), "services/alert-policy", p.Message, p.Remedy)
+	}
+	for i := range c.Policies {
+		if p := &c.Policies[i]; !p.DryRun && p.Does(v1.OperationStopJob) && !notices {
+			b.fail(at(AlertHandlerService, "policies", i), "services/alert-policy", fmt.Sprintf("the policy %q stops jobs, and no notice can reach their owners before", p.Name),
+				"set notifications.smtp or a webhook, or dryRun: true in the policy")
+		}
 	}
 	if allowed, _ := values[keyRestartMachines].(bool); allowed && !b.agentsRestart() {
 		b.fail(at(AlertHandlerService, keyRestartMachines), "services/alert-policy", "the agents, which restart their machines, don't allow it", "set agent.restartMachines to true as well, or this one to false")
@@ -81,20 +87,21 @@ func (b *builder) agentsRestart() bool {
 	return allowed
 }
 
-// checkNotifications reports mistakes in notifications that the schema can't detect. checkNotifications must run before the secrets are removed from
-// the values.
-func (b *builder) checkNotifications(values map[string]any) {
+// checkNotifications reports mistakes in the notifications that the schema can't find. It runs before the secrets are removed from the values. It
+// returns whether notices can be sent, or true if the schema reports mistakes.
+func (b *builder) checkNotifications(values map[string]any) (notices bool) {
 	data, err := json.Marshal(values["notifications"])
 	if err != nil {
-		return // the schema reports it
+		return true
 	}
 	c := &notify.Config{}
 	if json.Unmarshal(data, c) != nil {
-		return
+		return true
 	}
 	for _, p := range c.Check() {
 		b.fail(pathOf(AlertHandlerService, p.Path), "services/notifications", p.Message, p.Remedy)
 	}
+	return c.Enabled()
 }
 
 var pathStep = regexp.MustCompile(`([^.\[\]]+)|\[([0-9]+)\]`)

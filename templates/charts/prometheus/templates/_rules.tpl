@@ -1,6 +1,7 @@
 {{/*
 prometheus.alerts: the rule files of paictl that are on, as a map of file name to text: those of
-files/rules without the groups and alerts that are off.
+files/rules without the groups and alerts that are off. The rule about idle jobs has its default limits
+in the file; alerts.idleJobs replaces them.
 */}}
 {{- define "prometheus.alerts" -}}
 {{- $disabled := .Values.alerts.disabled }}
@@ -12,6 +13,11 @@ files/rules without the groups and alerts that are off.
 {{- $rules := list }}
 {{- range (index ($.Files.Get $path | fromYaml).groups 0).rules }}
 {{- if not (has .alert $disabled) }}
+{{- if eq .alert "JobGpusIdle" }}
+{{- $idle := $.Values.alerts.idleJobs }}
+{{- $_ := set . "expr" (.expr | replace "2h" $idle.within | replace ") < 5" (printf ") < %v" $idle.percent)) }}
+{{- $_ := set .annotations "description" (.annotations.description | replace "2h" $idle.within | replace "5 %" (printf "%v %%" $idle.percent)) }}
+{{- end }}
 {{- $rules = append $rules . }}
 {{- end }}
 {{- end }}
