@@ -1,9 +1,11 @@
 package paictl_test
 
 import (
+	"io/fs"
 	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -126,5 +128,42 @@ func TestPaictlHasNoDatabase(t *testing.T) {
 	for _, library := range []string{"modernc.org/sqlite", "github.com/pressly/goose/", "github.com/jackc/pgx/", module + "pkg/job/archive"} {
 		assert.NotContains(t, without, library)
 		assert.Contains(t, with, library)
+	}
+}
+
+// listens matches code that serves HTTP without pkg/httpserver.
+var listens = regexp.MustCompile(`http\.(Server\{|ListenAndServe|Serve\(|ServeTLS\()|new\(http\.Server\)`)
+
+// pkg/httpserver bounds the connections, headers and times of each listener. A listener without bounds takes all memory of its program.
+func TestListenersAreBounded(t *testing.T) {
+	exceptions := map[string]string{
+		"pkg/httpserver":        "it sets the bounds",
+		"pkg/client/browser":    "it listens at an address of this machine, while a person signs in",
+		"pkg/cluster/peer":      "it serves without HTTP/2, and passes its listener to httpserver.Limit",
+		"pkg/diagnose/netcheck": "it is a pod of the demo, and imports no other package of paictl",
+		"hack":                  "its programs run only while paictl is developed",
+	}
+	used := map[string]bool{}
+	for _, root := range []string{"cmd", "examples", "hack", "pkg", "templates"} {
+		require.NoError(t, filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(file)
+			if err != nil || !listens.Match(text) {
+				return err
+			}
+			for folder := range exceptions {
+				if _, ok := below(path.Dir(filepath.ToSlash(file)), []string{folder}); ok {
+					used[folder] = true
+					return nil
+				}
+			}
+			t.Errorf("%s serves HTTP without bounds: use httpserver.Serve", file)
+			return nil
+		}))
+	}
+	for folder, reason := range exceptions {
+		assert.True(t, used[folder], "%s no longer serves HTTP itself: remove its exception (%s)", folder, reason)
 	}
 }

@@ -33,7 +33,8 @@ type Desired struct {
 	Catalogue *catalogue.Catalogue
 	// Notes are reported at the start of a run.
 	Notes []Note
-	// Mistakes describes mistakes in the configuration. If Mistakes isn't nil, services can be inspected and stopped, but not started or described.
+	// Mistakes describes mistakes in the configuration. With mistakes, services can be listed, inspected and stopped, but not started, and neither their
+	// values nor their manifests are shown.
 	Mistakes error
 	// unstartable is the reason why services can't be started. Services can still be inspected, described and stopped.
 	unstartable error

@@ -49,7 +49,7 @@ func TestNoConnectionsTakeMoreMemoryThanAProgramHas(t *testing.T) {
 	_, err := c.Client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	schedulertest.Configure(t, c.Client, namespace, "virtualClusters: {}\nphysicalCluster: {cellTypes: {}, physicalCells: []}\n")
-	for _, one := range []target{watchdog(t), agent(t), controller(t), scheduler(t, namespace)} {
+	for _, one := range []target{watchdog(t), agent(t), alertHandler(t), controller(t), scheduler(t, namespace)} {
 		t.Run(one.chart, func(t *testing.T) {
 			limit := one.limit(t)
 			at := strings.TrimPrefix(one.url[:strings.LastIndex(one.url, "/")], "http://")
@@ -186,6 +186,17 @@ func agent(t *testing.T) target {
 	p := programs.Start(t, "pai-agent", "--node="+node, "--machines="+in("machines.json"), "--kubeconfig="+kubetest.Kubeconfig(t), "--kubelet-folder="+kubelet,
 		"--cdi-folder="+in("cdi"), "--notice-folder="+in("notices"), "--cgroup-folder="+kubelet, "--hook="+in("hook"), "--listen="+at, "--access-file="+password(t))
 	return started(t, "agent", p, "http://"+at+"/healthz")
+}
+
+// alertHandler starts pai-alert-handler without policies.
+func alertHandler(t *testing.T) target {
+	t.Helper()
+	config := filepath.Join(t.TempDir(), "config.json")
+	require.NoError(t, os.WriteFile(config, []byte(`{"drainTimeout":"30m","keep":"24h"}`), 0o600))
+	at := free(t)
+	p := programs.Start(t, "pai-alert-handler", "--kubeconfig="+kubetest.Kubeconfig(t), "--config="+config, "--identity=attacked",
+		"--token-file="+password(t), "--listen="+at, "--access-file="+password(t))
+	return started(t, "alert-handler", p, "http://"+at+"/readyz")
 }
 
 func controller(t *testing.T) target {

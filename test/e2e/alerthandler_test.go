@@ -366,7 +366,7 @@ func (h *handled) machineStaysOut(t *testing.T) {
 	assert.Empty(t, of(all, actions.OperationUncordon, target), "a failed step is the last one")
 	assert.True(t, h.cordoned(h.out))
 	assert.Contains(t, ok(t, "node", "list", "-p", h.cluster).stdout, "policy broken-gpus")
-	const subject = "reset-gpu of GPU 5 of "
+	const subject = "reset of GPU 5 of "
 	eventually(t, 2*time.Minute, "administrators get a mail", func() bool { return len(h.mail.of(administratorsMail, subject)) > 0 })
 	assert.Contains(t, h.mail.of(administratorsMail, subject)[0].Text, "it has fallen off the bus")
 	eventually(t, time.Minute, "the webhook gets it", func() bool { return len(h.hook.of("", subject)) > 0 })

@@ -91,6 +91,14 @@ i=0; until grep -q :192B /proc/net/tcp; do i=$((i + 1)); [ $i -lt 100 ] || exit 
 			code: 4, want: []string{second, "1024 MiB free", "->"},
 		},
 		{
+			name: "few inodes for images",
+			prepare: func(*testing.T) {
+				l.on(second, "mkdir /var/lib/containerd && mount -t tmpfs -o nr_inodes=160 tmpfs /var/lib/containerd")
+			},
+			undo: "umount /var/lib/containerd && rmdir /var/lib/containerd",
+			code: 4, want: []string{second, "/var/lib/containerd has ", " inodes free, but needs ", ", for /var/lib/containerd", "-> delete small files there"},
+		},
+		{
 			name: "a corrupted bundle file",
 			prepare: func(t *testing.T) {
 				out, err := exec.CommandContext(t.Context(), "cp", "-al", bundle, filepath.Join(l.dir, "bundle")).CombinedOutput()

@@ -1,6 +1,9 @@
 package preflight
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -60,4 +63,43 @@ func TestAnAnswerThatCannotBeReadIsAFinding(t *testing.T) {
 	require.NotNil(t, broken)
 	assert.Equal(t, "probe", broken.Check)
 	assert.Contains(t, broken.Message, "exit status 2")
+}
+
+// The folders may be mount points or links of the operator.
+func TestTheRemedyForAnotherKubernetesEmptiesFoldersAndKeepsThem(t *testing.T) {
+	c := &Cluster{Kubernetes: &config.KubernetesSpec{}}
+	h, broken := Read(c, &Node{Machine: layout.Machine{Hostname: "w1"}}, answers(t, "", "exists\t/var/lib/kubelet/config.yaml"))
+	require.Nil(t, broken)
+	found := checkKubernetes(h)
+	require.Len(t, found, 1)
+	_, find, ok := strings.Cut(found[0].Remedy, "; find ")
+	require.True(t, ok, found[0].Remedy)
+
+	root := t.TempDir()
+	in := func(path string) string { return filepath.Join(root, path) }
+	for _, file := range []string{
+		"etc/cni/net.d/10.conflist", "etc/kubernetes/pki/ca.key", "etc/kubernetes/admin.conf", "var/lib/etcd/member/snap/db",
+		"data/kubelet/config.yaml", "data/kubelet/pods/a/token", "elsewhere/file",
+	} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(in(file)), 0o755))
+		require.NoError(t, os.WriteFile(in(file), []byte("x"), 0o600))
+	}
+	require.NoError(t, os.Symlink(in("data/kubelet"), in("var/lib/kubelet")))
+	require.NoError(t, os.Symlink(in("elsewhere"), in("data/kubelet/link")))
+	command := "find " + strings.ReplaceAll(find, " /", " "+root+"/")
+	for word := range strings.FieldsSeq(command) {
+		require.True(t, !strings.Contains(word, "/") || strings.HasPrefix(word, root+"/"), "%s would delete files of this machine", command)
+	}
+	out, err := exec.CommandContext(t.Context(), "/bin/sh", "-c", command).CombinedOutput()
+	require.NoError(t, err, "%s: %s", command, out)
+
+	for _, folder := range []string{"etc/cni/net.d", "etc/kubernetes", "var/lib/etcd", "data/kubelet"} {
+		entries, err := os.ReadDir(in(folder))
+		require.NoError(t, err)
+		assert.Empty(t, entries, folder)
+	}
+	target, err := os.Readlink(in("var/lib/kubelet"))
+	require.NoError(t, err)
+	assert.Equal(t, in("data/kubelet"), target)
+	assert.FileExists(t, in("elsewhere/file"), "a link inside is removed, and not followed")
 }

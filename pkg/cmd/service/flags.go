@@ -2,6 +2,8 @@ package service
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io/fs"
 	"time"
 
@@ -10,11 +12,13 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/services"
 	"github.com/openpai/paictl/pkg/services/catalogue"
 	"github.com/openpai/paictl/pkg/services/catalogue/fetch"
+	"github.com/openpai/paictl/pkg/ui/plural"
 	"github.com/openpai/paictl/pkg/ui/progress"
 	"github.com/openpai/paictl/templates"
 )
@@ -147,13 +151,20 @@ func fetcher(f *cmdutil.Factory) func(*services.Desired) catalogue.Fetcher {
 }
 
 // load returns the configuration in the folder that the user gave. Without a folder, it connects to the cluster, and returns the configuration
-// that the cluster stores.
+// that the cluster stores. It returns mistakes in the configuration as an error.
 func (fl *Flags) load(ctx context.Context, f *cmdutil.Factory) (*services.Desired, *opened, error) {
+	d, c, err := fl.loadReadable(ctx, f)
+	if err == nil {
+		err = d.Mistakes
+	}
+	return d, c, err
+}
+
+// loadReadable returns the same configuration as load, for a command that only lists services. Mistakes in sections of services are only in
+// Desired.Mistakes.
+func (fl *Flags) loadReadable(ctx context.Context, f *cmdutil.Factory) (*services.Desired, *opened, error) {
 	if fl.DirGiven {
 		d, err := services.FromFolder(fl.Dir)(ctx)
-		if err == nil {
-			err = d.Mistakes
-		}
 		return d, nil, err
 	}
 	c, err := fl.cluster(f)
@@ -165,10 +176,24 @@ func (fl *Flags) load(ctx context.Context, f *cmdutil.Factory) (*services.Desire
 		return nil, &opened{cluster: c}, err
 	}
 	d, err := p.LoadPlaced(ctx) // the values that a start would use
-	if err == nil {
-		err = d.Mistakes
-	}
 	return d, &opened{cluster: c}, err
+}
+
+// tellMistakes prints the mistakes in a configuration as warnings. wrong is Desired.Mistakes.
+func tellMistakes(f *cmdutil.Factory, wrong error) error {
+	found, _ := errors.AsType[config.Findings](wrong)
+	mistakes := found.Errors()
+	if len(mistakes) == 0 {
+		return wrong
+	}
+	fmt.Fprintf(f.IO.Err, "warning: the configuration has %s; no service is started until you correct the files:\n", plural.Of(len(mistakes), "mistake"))
+	if err := mistakes.Write(f.IO.Err); err != nil {
+		return err
+	}
+	if remedy := hint.Of(wrong); remedy != "" {
+		fmt.Fprintf(f.IO.Err, "  -> %s\n", remedy)
+	}
+	return nil
 }
 
 // explain adds a remedy to an error of the Kubernetes API.

@@ -27,7 +27,8 @@ func NewCmdList(f *cmdutil.Factory) *cobra.Command {
 		Long: `Lists the services of the configuration: those that are part of paictl and those that
 services-configuration.yaml adds. "paictl service status" shows their state.
 
-Without -p it asks the cluster for its configuration; with -p it reads a folder and needs no cluster.`,
+Without -p it asks the cluster for its configuration; with -p it reads a folder and needs no cluster. If
+sections of services have mistakes, it reports them on stderr, and lists the services anyway.`,
 		Example: `  paictl service list
   paictl service list -p ./cluster
   paictl service list -o json | jq -r '.[] | select(.enabled) | .name'`,
@@ -43,9 +44,12 @@ Without -p it asks the cluster for its configuration; with -p it reads a folder 
 }
 
 func listRun(ctx context.Context, opts *ListOptions) error {
-	d, c, err := opts.Flags.load(ctx, opts.Factory)
+	d, c, err := opts.Flags.loadReadable(ctx, opts.Factory)
 	if err != nil {
 		return c.explain(err)
+	}
+	if err := tellMistakes(opts.Factory, d.Mistakes); err != nil {
+		return err
 	}
 	all := d.Describe()
 	t := cmdutil.Table{Header: []string{"NAME", "ENABLED", "PLACEMENT", "REQUIRES", "VERSION", "SOURCE", "DESCRIPTION"}}

@@ -395,6 +395,32 @@ func TestABackupIsTooOldWhenTwoRunsHaveCome(t *testing.T) {
 	}
 }
 
+// The alerts compare the time with these metrics.
+func TestTheMetricsOfOverdueBackupsFollowTheSchedule(t *testing.T) {
+	day := func(day, hour, minute int) time.Time { return time.Date(2025, 11, day, hour, minute, 0, 0, time.UTC) }
+	schedule := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(day(1, 12, 0))}}
+	schedule.Spec.Schedule = "0 2 * * *"
+	schedule.Spec.JobTemplate.Spec.ActiveDeadlineSeconds = new(int64(4 * 3600))
+	c := &cluster{backups: schedule, history: "never"}
+	w := watch(t, c, "", nil)
+	told := func(overdue, historyOverdue time.Time) {
+		t.Helper()
+		w.CheckBackups(t.Context())
+		got := scrape(t, w)
+		require.Contains(t, got, fmt.Sprintf("\npai_backup_overdue_timestamp_seconds %v\n", float64(overdue.Unix())))
+		require.Contains(t, got, fmt.Sprintf("\npai_backup_history_overdue_timestamp_seconds %v\n", float64(historyOverdue.Unix())))
+	}
+	told(day(3, 6, 0), day(3, 6, 0)) // two nights after the creation, plus the deadline of a run
+	c.noted = day(2, 1, 59).Format(time.RFC3339)
+	told(day(3, 6, 0), day(3, 6, 0)) // made by hand before the first run
+	c.noted = day(2, 2, 1).Format(time.RFC3339)
+	told(day(4, 6, 0), day(3, 6, 0)) // after it
+	c.history = day(2, 2, 1).Format(time.RFC3339)
+	told(day(4, 6, 0), day(4, 6, 0))
+	schedule.Status.LastSuccessfulTime = &metav1.Time{Time: day(3, 2, 10)}
+	told(day(5, 6, 0), day(4, 6, 0)) // the second run is good, but has no history
+}
+
 func TestMetricsAreWellFormed(t *testing.T) {
 	kubelet := tlsServer(t, &tls.Config{Certificates: []tls.Certificate{certificateUntil(t, time.Now().Add(time.Hour))}})
 	w := watch(t, &cluster{nodes: []Node{{"a", "127.0.0.1"}}}, kubelet, nil)

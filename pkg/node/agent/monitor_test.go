@@ -58,6 +58,7 @@ func TestWhatMakesAGPUSick(t *testing.T) {
 	value := func(name string) func(*gpu.Report) {
 		return func(r *gpu.Report) { r.GPUs[1].Values[name] = 1 }
 	}
+	const fabric = "its NVLink fabric isn't initialised: start nvidia-fabricmanager"
 	for name, tt := range map[string]struct {
 		change func(*gpu.Report)
 		want   string // "" for a GPU that works
@@ -70,6 +71,7 @@ func TestWhatMakesAGPUSick(t *testing.T) {
 		"an unknown error":                  {event(999), "", false, true},
 		"lost":                              {func(r *gpu.Report) { r.GPUs[1].Lost = true }, "it is lost: it doesn't answer; restart the machine", false, false},
 		"missing":                           {func(r *gpu.Report) { r.GPUs = append(r.GPUs[:1], r.GPUs[2:]...) }, "it is lost: it doesn't answer; restart the machine", false, false},
+		"unusable":                          {func(r *gpu.Report) { r.GPUs[1].Unusable = fabric }, fabric, false, false},
 		"errors of its memory":              {value(gpu.DoubleBitVolatile), "its memory has uncorrectable errors; reset it, or restart the machine", false, false},
 		"errors of its memory in its life":  {value(gpu.DoubleBitAggregate), "", false, false},
 		"memory that was replaced":          {value(gpu.RowsRemapped), "", false, false},
