@@ -16,6 +16,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
+// Labels of Actions that a policy has created.
 const (
 	LabelPolicy   = "paictl.openpai.org/policy"
 	LabelIncident = "paictl.openpai.org/incident"

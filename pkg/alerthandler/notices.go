@@ -61,7 +61,7 @@ func (h *Handler) world() (*notify.World, error) {
 	if err := h.people.Fresh(); err != nil {
 		return nil, err // everyone would seem to have no address
 	}
-	w := &notify.World{Now: h.o.Now(), Actions: h.list(), Person: h.person, KeepTag: h.keepTag, Tells: h.tells, Opens: h.opens}
+	w := &notify.World{Now: h.o.Now(), Actions: h.list(), Person: h.person, KeepTag: h.keepTag, NotifiesOwners: h.notifiesOwners, Opens: h.opens}
 	for _, j := range h.jobs.All() {
 		if j.news != nil {
 			w.Jobs = append(w.Jobs, *j.news)
@@ -125,10 +125,10 @@ func (h *Handler) keepTag(name string) string {
 	return ""
 }
 
-// tells reports whether a policy makes dry runs and tells owners of jobs about them.
-func (h *Handler) tells(name string) bool {
+// notifiesOwners reports whether a policy makes dry runs and notifies owners of jobs about them.
+func (h *Handler) notifiesOwners(name string) bool {
 	p := h.o.Policies.ByName(name)
-	return p != nil && p.DryRun && p.Tell
+	return p != nil && p.DryRun && p.NotifyOwners
 }
 
 // news returns the facts that notices about a job need. It returns nil if the job has no owner.

@@ -63,6 +63,7 @@ type SMTP struct {
 // TLS is how the connection to a mail server is encrypted.
 type TLS string
 
+// Values of TLS.
 const (
 	TLSStart    TLS = "starttls"
 	TLSImplicit TLS = "implicit"
@@ -87,6 +88,7 @@ type Webhook struct {
 // Type is the format of the requests that a webhook expects.
 type Type string
 
+// Types of webhooks.
 const (
 	TypeGeneric  Type = "generic"
 	TypeSlack    Type = "slack"
@@ -101,6 +103,7 @@ func Types() []Type { return []Type{TypeGeneric, TypeSlack, TypeTeams, TypeFeish
 // Subject is the kind of target that a notice is about.
 type Subject string
 
+// The subjects.
 const (
 	SubjectJobs     Subject = "jobs"
 	SubjectMachines Subject = "machines"

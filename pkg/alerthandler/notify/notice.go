@@ -70,8 +70,8 @@ type World struct {
 	Weekly *Weekly
 	// KeepTag returns the tag that exempts a job from a policy, or "".
 	KeepTag func(policy string) string
-	// Tells reports whether a policy that makes dry runs tells owners which of their jobs it would have stopped.
-	Tells func(policy string) bool
+	// NotifiesOwners reports whether a policy makes dry runs and notifies owners of the jobs that it would stop.
+	NotifiesOwners func(policy string) bool
 	// Opens returns the first time, from a time on, at which a policy begins its steps. Nil means at any time.
 	Opens func(policy string, from time.Time) time.Time
 	// requeues holds, by the UID of the job, the Actions of policies that requeue the job. The order is the order of Actions.
@@ -107,7 +107,7 @@ func (c *Config) Notices(w *World) (out []Notice) {
 		if a.Spec.Do.ForJobs() && (a.Spec.Job == nil || acted(a) && !works(a, jobs[a.Spec.Job.UID])) {
 			continue
 		}
-		if a.Spec.DryRun && !w.tells(a, jobs) {
+		if a.Spec.DryRun && !w.reportsDryRun(a, jobs) {
 			continue
 		}
 		if e, ok := c.event(a, w); ok {
@@ -131,10 +131,10 @@ func (c *Config) Notices(w *World) (out []Notice) {
 	return append(out, c.weekly(w.Weekly)...)
 }
 
-// tells reports whether the owner of a job gets a notice about a dry run. The dry run must have ended a short time ago, because a policy that begins
-// to tell has dry runs of a week.
-func (w *World) tells(a *v1.Action, jobs map[types.UID]*Job) bool {
-	if a.Spec.Do != v1.OperationStopJob || a.Spec.By.Kind != v1.ByPolicy || a.Spec.Job == nil || !w.Tells(a.Spec.By.Name) {
+// reportsDryRun reports whether the owner of a job gets a notice about a dry run. Old dry runs cause no notices, because a policy may have dry runs of
+// a week when an operator turns on its notices.
+func (w *World) reportsDryRun(a *v1.Action, jobs map[types.UID]*Job) bool {
+	if a.Spec.Do != v1.OperationStopJob || a.Spec.By.Kind != v1.ByPolicy || a.Spec.Job == nil || !w.NotifiesOwners(a.Spec.By.Name) {
 		return false
 	}
 	j := jobs[a.Spec.Job.UID]

@@ -108,7 +108,7 @@ func newScene(t *testing.T) *scene {
 		return p
 	}
 	s.world.KeepTag = func(string) string { return "keep" }
-	s.world.Tells = func(string) bool { return false }
+	s.world.NotifiesOwners = func(string) bool { return false }
 	s.world.Opens = func(_ string, from time.Time) time.Time { return from }
 	s.replica().round() // the record begins
 	s.now = s.now.Add(time.Second)
@@ -205,10 +205,10 @@ func TestAWithdrawnPlan(t *testing.T) {
 	require.Contains(t, s.last.Text, "the alert has ended")
 }
 
-// A policy that makes dry runs and tells owners sends one notice for each of its Actions, as long as the job runs.
-func TestTheOwnerIsToldAboutADryRun(t *testing.T) {
+// A policy that makes dry runs and notifies owners sends one notice for each of its Actions, as long as the job runs.
+func TestTheOwnerGetsANoticeAboutADryRun(t *testing.T) {
 	s := newScene(t)
-	s.world.Tells = func(policy string) bool { return policy == "idle" }
+	s.world.NotifiesOwners = func(policy string) bool { return policy == "idle" }
 	dry := func(i int, owner string) *v1.Action {
 		a := s.job(i, owner)
 		a.Spec.DryRun, a.Status = true, v1.ActionStatus{}

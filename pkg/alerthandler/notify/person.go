@@ -79,6 +79,7 @@ func TestID(name string, at time.Time) string {
 // TestResult is the state of a person's test message on one channel.
 type TestResult string
 
+// States of test messages.
 const (
 	TestWaiting TestResult = "waiting" // not sent yet; it is retried for a day
 	TestUnknown TestResult = "unknown" // sent, perhaps

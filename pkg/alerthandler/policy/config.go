@@ -62,8 +62,8 @@ type Policy struct {
 	Hours *Hours `json:"hours,omitempty"`
 	// DryRun records the steps without carrying them out.
 	DryRun bool `json:"dryRun,omitempty"`
-	// Tell sends the owner of each job a notice that the job would have been stopped. It requires DryRun.
-	Tell bool `json:"tell,omitempty"`
+	// NotifyOwners sends the owner of each job a notice that the policy would stop the job. It requires DryRun.
+	NotifyOwners bool `json:"notifyOwners,omitempty"`
 	// Steps are carried out in order. Each step begins when the previous step has succeeded. If a step fails or is refused, the remaining steps are
 	// not carried out.
 	Steps []Step `json:"steps"`
@@ -219,11 +219,11 @@ func (p *Policy) check(at string, add func(path, remedy, format string, args ...
 	if p.Hours != nil {
 		p.opens = p.Hours.check(at+".hours", add)
 	}
-	switch stops := p.Does(v1.OperationStopJob); {
-	case p.Tell && !stops:
-		add(at+".tell", "remove it, or add the step {do: stop-job}", "the policy stops no jobs, so it has nothing to tell their owners")
-	case p.Tell && !p.DryRun:
-		add(at+".tell", "remove it, or set dryRun: true", "the policy stops jobs, and their owners get a notice in any case")
+	switch stops := p.StopsJobs(); {
+	case p.NotifyOwners && !stops:
+		add(at+".notifyOwners", "remove it, or add the step {do: stop-job}", "the policy stops no jobs, so their owners need no notices")
+	case p.NotifyOwners && !p.DryRun:
+		add(at+".notifyOwners", "remove it, or set dryRun: true", "the policy stops jobs, and their owners get a notice in any case")
 	}
 	if len(p.Steps) == 0 {
 		add(at+".steps", "add a step such as {do: cordon}, or remove the policy", "a policy without steps does nothing")
@@ -291,3 +291,6 @@ func (c *Config) ByName(name string) *Policy {
 	}
 	return nil
 }
+
+// StopsJobs reports whether a step of the policy stops jobs.
+func (p *Policy) StopsJobs() bool { return p.Does(v1.OperationStopJob) }

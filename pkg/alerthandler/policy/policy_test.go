@@ -124,13 +124,13 @@ func TestPoliciesThatRequeueJobs(t *testing.T) {
 	}
 }
 
-// Only a policy that makes dry runs of stop-job may tell owners, because other policies have nothing to tell or tell owners in any case.
-func TestPoliciesThatTell(t *testing.T) {
+// Only a policy that makes dry runs of stop-job may notify owners, because other policies stop no jobs, or notify owners in any case.
+func TestPoliciesThatNotifyOwners(t *testing.T) {
 	for _, test := range []struct{ with, steps, want string }{
-		{`"dryRun":true,"tell":true,`, `{"do":"stop-job","grace":"4h"}`, ""},
-		{`"tell":true,`, `{"do":"stop-job","grace":"4h"}`, "policies[0].tell: the policy stops jobs, and their owners get a notice in any case"},
-		{`"dryRun":true,"tell":true,`, `{"do":"requeue-job"}`, "policies[0].tell: the policy stops no jobs"},
-		{`"dryRun":true,"tell":true,`, `{"do":"cordon"}`, "policies[0].tell: the policy stops no jobs"},
+		{`"dryRun":true,"notifyOwners":true,`, `{"do":"stop-job","grace":"4h"}`, ""},
+		{`"notifyOwners":true,`, `{"do":"stop-job","grace":"4h"}`, "policies[0].notifyOwners: the policy stops jobs, and their owners get a notice in any case"},
+		{`"dryRun":true,"notifyOwners":true,`, `{"do":"requeue-job"}`, "policies[0].notifyOwners: the policy stops no jobs"},
+		{`"dryRun":true,"notifyOwners":true,`, `{"do":"cordon"}`, "policies[0].notifyOwners: the policy stops no jobs"},
 	} {
 		text := strings.Replace(good, `{"do":"stop-job","grace":"4h"}`, test.steps, 1)
 		_, err := policy.Read([]byte(strings.Replace(text, `"name":"idle"`, test.with+`"name":"idle"`, 1)))

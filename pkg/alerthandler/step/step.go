@@ -15,6 +15,7 @@ import (
 // Effect is a change of the target. Each effect can be repeated, because the handler chooses the same effect again after a crash.
 type Effect string
 
+// The effects.
 const (
 	EffectNone     Effect = ""
 	EffectStopJob  Effect = "stop-job"

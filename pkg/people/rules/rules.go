@@ -91,6 +91,7 @@ func (s *Subject) Guest() bool { return s == nil || s.Name == "" && !s.Operator 
 // Kind is the kind of a Thing.
 type Kind string
 
+// The kinds of Things.
 const (
 	KindJob     Kind = "job"
 	KindCode    Kind = "code"

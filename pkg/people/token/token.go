@@ -18,6 +18,7 @@ import (
 // Kind is the kind of a record. A session has access and refresh tokens. Each other record has one token.
 type Kind string
 
+// The kinds of records.
 const (
 	KindSession     Kind = "session"
 	KindBrowser     Kind = "browser"

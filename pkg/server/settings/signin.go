@@ -35,6 +35,7 @@ type Policy struct {
 	MovedFrom string `json:"movedFrom"`
 }
 
+// These are the values of NewPeople.
 const (
 	NewRefuse = "refuse"
 	NewAdd    = "add"

@@ -8,7 +8,6 @@ import (
 
 	"github.com/openpai/paictl/pkg/alerthandler/notify"
 	"github.com/openpai/paictl/pkg/alerthandler/policy"
-	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/httpserver/access"
 )
@@ -65,7 +64,7 @@ func (b *builder) checkPolicies(values map[string]any, notices bool) {
 		b.fail(pathOf(AlertHandlerService, p.Path), "services/alert-policy", p.Message, p.Remedy)
 	}
 	for i := range c.Policies {
-		if p := &c.Policies[i]; !p.DryRun && p.Does(v1.OperationStopJob) && !notices {
+		if p := &c.Policies[i]; !p.DryRun && p.StopsJobs() && !notices {
 			b.fail(at(AlertHandlerService, "policies", i), "services/alert-policy", fmt.Sprintf("the policy %q stops jobs, and no notice can reach their owners before", p.Name),
 				"set notifications.smtp or a webhook, or dryRun: true in the policy")
 		}

@@ -104,8 +104,8 @@ func TestPoliciesAreChecked(t *testing.T) {
 	}
 	assert.Equal(t, []string{
 		"alert-handler.keep: 1h0m0s is shorter than 24h, and earlier actions tell which alerts are repeated",
-		`alert-handler.policies[0].alerts.alertname: "a(b" is not a regular expression: missing closing ): ` + "`a(b`",
 		`alert-handler.policies[0]: the policy "one" stops jobs, and no notice can reach their owners before`,
+		`alert-handler.policies[0].alerts.alertname: "a(b" is not a regular expression: missing closing ): ` + "`a(b`",
 		"alert-handler.policies[0].steps[1].do: cordon acts on another target than the step before: a policy is either for jobs or for machines",
 		`alert-handler.policies[1].name: another policy has the name "one"`,
 		"alert-handler.policies[1].steps[0].grace: the grace 169h0m0s is too long, or negative",

@@ -88,6 +88,7 @@ func missing(b *bundle.Bundle, image string) error {
 	return hint.Errorf("paictl image list shows the names", "%s contains no image %s", b.Dir(), image)
 }
 
+// Target returns the reference of an image at its destination.
 func (d Destination) Target(a bundle.Artifact, own bool) (string, error) {
 	switch {
 	case own && d.Registry != "":

@@ -37,7 +37,7 @@ func (ignored) Failed(string)                   {}
 // A real mail server is unavailable for an hour. It then receives each mail once.
 func TestAMailServerComesBack(t *testing.T) {
 	now := time.Date(2026, 11, 30, 8, 0, 0, 0, time.UTC)
-	w := &notify.World{Person: func(name string) notify.Person { return notify.Person{Name: name, Address: name + "@example.org"} }, KeepTag: func(string) string { return "" }, Tells: func(string) bool { return false }}
+	w := &notify.World{Person: func(name string) notify.Person { return notify.Person{Name: name, Address: name + "@example.org"} }, KeepTag: func(string) string { return "" }, NotifiesOwners: func(string) bool { return false }}
 	s := (&server{}).serve(t, true, false)
 	smtp := s.config()
 	there := smtp.Port

@@ -91,6 +91,7 @@ func Direct(inner string) string {
 	return "exec sh -c '" + inner + "'"
 }
 
+// Command is a parsed command line of Sudo or Direct.
 type Command struct {
 	Sudo  bool
 	Nonce string // the nonce of Sudo
