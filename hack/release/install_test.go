@@ -3,7 +3,10 @@ package main
 import (
 	"bytes"
 	"encoding/pem"
+	"errors"
 	"io"
+	"io/fs"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -191,6 +194,95 @@ func TestInstallFollowsNoRedirectFromHTTPSToHTTP(t *testing.T) {
 	if err == nil || !strings.Contains(said, `Protocol "http" not supported`) || !strings.Contains(said, "can't download "+srv.URL) {
 		t.Errorf("%v: %s", err, said)
 	}
+}
+
+// The package is installed, upgraded and removed by Debian's dpkg, below a folder instead of the machine's root.
+func TestInstallOfPackages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-more runs it: it needs dpkg")
+	}
+	for _, program := range []string{"dpkg", "dpkg-query"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("make test-more runs it: it needs %s", program)
+		}
+	}
+	root := t.TempDir()
+	database := filepath.Join(root, "var", "lib", "dpkg")
+	for _, dir := range []string{"info", "updates"} {
+		if err := os.MkdirAll(filepath.Join(database, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(database, "status"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dpkg := func(args ...string) {
+		t.Helper()
+		flags := []string{"PATH=" + os.Getenv("PATH") + ":/usr/sbin:/sbin", "dpkg", "--root=" + root, "--log=" + filepath.Join(root, "var", "dpkg.log"), "--force-not-root"}
+		command(t, ".", "env", append(flags, args...)...)
+	}
+	files := map[string]fs.FileMode{
+		"usr/bin/paictl": 0o755, "usr/bin/paictl-history": 0o755, "usr/share/man/man1/paictl.1.gz": 0o644, "usr/share/bash-completion/completions/paictl": 0o644,
+		"usr/share/zsh/site-functions/_paictl": 0o644, "usr/share/fish/vendor_completions.d/paictl.fish": 0o644, "usr/share/doc/paictl/copyright": 0o644,
+	}
+	for _, version := range []string{"v1.2.3", "v1.2.4"} {
+		installation := []entry{
+			{name: "bin/paictl", mode: 0o755, data: []byte("paictl " + version)}, {name: "bin/paictl-history", mode: 0o755, data: []byte("history")},
+			{name: "share/man/man1/paictl.1", mode: 0o644, data: []byte(".TH\n")}, {name: "share/bash-completion/completions/paictl", mode: 0o644, data: []byte("bash")},
+			{name: "share/zsh/site-functions/_paictl", mode: 0o644, data: []byte("zsh")},
+			{name: "share/fish/vendor_completions.d/paictl.fish", mode: 0o644, data: []byte("fish")}, {name: "share/doc/paictl/LICENSE", mode: 0o644, data: []byte("MIT")},
+		}
+		want := maps.Clone(files)
+		if version == "v1.2.3" { // the upgrade removes this page
+			installation = append(installation, entry{name: "share/man/man1/paictl-former.1", mode: 0o644, data: []byte(".TH\n")})
+			want["usr/share/man/man1/paictl-former.1.gz"] = 0o644
+		}
+		name, data, err := pack("deb", t.TempDir(), version, runtime.GOARCH, installation, when)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		dpkg("-i", file)
+		if got := filesBelow(t, filepath.Join(root, "usr")); !maps.Equal(got, want) {
+			t.Errorf("%s installs %v, not %v", name, got, want)
+		}
+		if program := must[[]byte](t)(os.ReadFile(filepath.Join(root, "usr", "bin", "paictl"))); string(program) != "paictl "+version {
+			t.Errorf("the program of %s is %s", version, program)
+		}
+		state, err := exec.CommandContext(t.Context(), "dpkg-query", "--admindir="+database, "-W", "-f", "${Version} ${Status}", "paictl").Output()
+		if err != nil || string(state) != strings.TrimPrefix(version, "v")+" install ok installed" {
+			t.Errorf("after %s, dpkg says %q: %v", version, state, err)
+		}
+	}
+	dpkg("-r", "paictl")
+	if _, err := os.Stat(filepath.Join(root, "usr")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("after the removal, %v remain: %v", filesBelow(t, filepath.Join(root, "usr")), err)
+	}
+}
+
+// filesBelow returns the modes of all files below a folder named usr, by path.
+func filesBelow(t *testing.T, usr string) map[string]fs.FileMode {
+	t.Helper()
+	out := map[string]fs.FileMode{}
+	err := filepath.WalkDir(usr, func(file string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		fi, err := e.Info()
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(filepath.Dir(usr), file)
+		out[name] = fi.Mode()
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return out
 }
 
 func TestTheScriptOfAReleaseHasItsKey(t *testing.T) {

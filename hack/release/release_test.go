@@ -184,6 +184,68 @@ func TestAnImageIsOneThatRuntimesRead(t *testing.T) {
 	}
 }
 
+// The image is one name for all architectures of Linux. A platform without Linux doesn't become part of it.
+func TestTheImageHasBothArchitectures(t *testing.T) {
+	b := &build{
+		options: options{version: "v1.2.3+x", only: partNames(), platforms: []string{"linux/amd64", "linux/arm64", "darwin/arm64"}},
+		dir:     t.TempDir(), commit: "abc", when: when, made: map[string]string{},
+	}
+	for _, p := range b.list() {
+		for _, name := range names {
+			if err := os.WriteFile(b.program(name, p), []byte(name+" for "+p.os+"/"+p.arch), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := b.image(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{}
+	for _, m := range must[[]packed](t)(tarMembers(must[[]byte](t)(os.ReadFile(filepath.Join(b.dir, "paictl-image_v1.2.3+x.tar"))))) {
+		files[m.name] = m.data
+	}
+	read := func(d descriptor, into any) {
+		t.Helper()
+		if err := json.Unmarshal(files["blobs/"+strings.Replace(d.Digest, ":", "/", 1)], into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var index, all manifest
+	if err := json.Unmarshal(files["index.json"], &index); err != nil {
+		t.Fatal(err)
+	}
+	if len(index.Manifests) != 1 || index.Manifests[0].MediaType != indexType || index.Manifests[0].Annotations["io.containerd.image.name"] != "docker.io/openpai/paictl:v1.2.3_x" {
+		t.Fatalf("index.json has %+v, not one index of images", index.Manifests)
+	}
+	read(index.Manifests[0], &all)
+	if len(all.Manifests) != 2 {
+		t.Fatalf("the image is for %+v", all.Manifests)
+	}
+	for i, arch := range []string{"amd64", "arm64"} {
+		d := all.Manifests[i]
+		if d.MediaType != manifestType || d.Platform["os"] != "linux" || d.Platform["architecture"] != arch {
+			t.Errorf("image %d is %+v", i, d)
+		}
+		var m manifest
+		read(d, &m)
+		var config struct{ OS, Architecture string }
+		read(*m.Config, &config)
+		if config.OS != "linux" || config.Architecture != arch {
+			t.Errorf("the image for %s is configured for %+v", arch, config)
+		}
+		layer := must[[]packed](t)(members(files["blobs/"+strings.Replace(m.Layers[0].Digest, ":", "/", 1)]))
+		programs := map[string]string{}
+		for _, f := range must[[]packed](t)(tarMembers(layer[0].data)) {
+			programs[f.name] = string(f.data)
+		}
+		for _, name := range names {
+			if programs["usr/bin/"+name] != name+" for linux/"+arch {
+				t.Errorf("the image for %s has %q as %s", arch, programs["usr/bin/"+name], name)
+			}
+		}
+	}
+}
+
 // Archives, packages and the image must contain the same programs.
 func TestAnInstallationHasAllPrograms(t *testing.T) {
 	b := &build{options: options{version: "v1.2.3"}, dir: t.TempDir(), written: entries()[:2]}

@@ -29,9 +29,8 @@ func more() []step {
 		{name: "types of the portal", run: script("hack/portal-types.sh", "node, npm or the registry of npm are missing")},
 		{name: "govulncheck", run: script("hack/vulns.sh", "govulncheck can't be built here, or its database can't be reached")},
 		{name: "actionlint", run: script("hack/actions.sh", "actionlint can't be built here")},
-		{name: "installer", run: func(ctx context.Context, r *runner) error {
-			return r.exec(ctx, "go", "-C", "hack/release", "test", "-run", "^TestInstall", ".")
-		}},
+		{name: "releases", run: wholeReleases},
+		{name: "other platforms", run: otherPlatforms},
 		{name: "race detector", run: racedTests},
 		{name: "tests", run: plainTests},
 	}
@@ -45,6 +44,7 @@ func hosts() []step {
 		{name: "files between hosts", run: func(ctx context.Context, r *runner) error {
 			return r.onHosts(ctx, "pkg/cluster", []string{"-run", "^TestFilesGoBetweenRealHosts$", "-timeout", "15m"})
 		}},
+		{name: "former version", run: former, setup: true},
 		{name: "tests on hosts", run: func(ctx context.Context, r *runner) error {
 			return r.onHosts(ctx, "test/e2e", append([]string{"-p", "1", "-timeout", "3h"}, r.remaining()...))
 		}},
@@ -69,6 +69,26 @@ func script(file, missing string) func(context.Context, *runner) error {
 		}
 		return err
 	}
+}
+
+// wholeReleases tests the files of a release: that two clones make the same files, and that install.sh and dpkg install them. Go's test cache doesn't
+// track the rest of the repository, which the tests read, because it is outside the module of the tests.
+func wholeReleases(ctx context.Context, r *runner) error {
+	return r.exec(ctx, "go", "-C", "hack/release", "test", "-count=1", "-timeout", "45m", ".")
+}
+
+// otherPlatforms compiles the programs of a release for platforms on which no tier runs tests.
+func otherPlatforms(ctx context.Context, r *runner) error {
+	var errs []error
+	for _, p := range []string{"linux/arm64", "darwin/arm64"} {
+		goos, arch, _ := strings.Cut(p, "/")
+		// The go command doesn't write the programs.
+		cmd := r.command(ctx, []string{"GOOS=" + goos, "GOARCH=" + arch}, "go", "build", "-buildvcs=false", "-o", os.DevNull, "./cmd/paictl", "./cmd/paictl-history")
+		if err := cmd.Run(); err != nil {
+			errs = append(errs, fmt.Errorf("build paictl and paictl-history for %s: %w", p, err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // bundle returns the folder of the bundle for tests.
@@ -288,6 +308,53 @@ func (r *runner) onHosts(ctx context.Context, folder string, flags []string) err
 	}
 	env := []string{"PAICTL_E2E=1", "PAICTL_TEST_BASE=1", "PAICTL_BUNDLE=" + r.bundle()}
 	return r.goTest(ctx, suite{flags: append(flags, "-vet=off"), env: env, fresh: true, packages: []string{module + "/" + folder}})
+}
+
+// former builds an older version of paictl and its bundle, from which the tests on hosts upgrade a cluster. The first run copies the bundle and builds
+// paictl's own programs, which takes a few minutes. Later runs on the same day find everything built.
+func former(ctx context.Context, r *runner) error {
+	if os.Getenv("PAICTL_UPGRADE_FROM") != "" {
+		return nil // the tests upgrade from a version of the user's choice
+	}
+	if why, err := r.output(ctx, nil, "sh", "hack/sandboxable.sh"); err != nil {
+		return skippedError{strings.TrimSpace(why)}
+	}
+	commit, err := formerCommit(ctx)
+	if err != nil {
+		return err
+	}
+	if commit == "" {
+		return skippedError{"no upgrade of jobs is tested: the history of git has no tag before HEAD and no commit of an earlier day"}
+	}
+	dir := filepath.Join(cache(), "former")
+	if err := os.MkdirAll(cache(), 0o755); err != nil {
+		return err
+	}
+	build := r.command(ctx, []string{"PAICTL_BUNDLE=" + r.bundle()}, "flock", "--no-fork", dir+".lock", "sh", "hack/former.sh", commit, dir)
+	if err := build.Run(); err != nil {
+		return fmt.Errorf("build the version of %s, from which the tests upgrade (set PAICTL_UPGRADE_FROM to use another one): %w", commit, err)
+	}
+	r.env = append(r.env, "PAICTL_UPGRADE_FROM="+dir)
+	return nil
+}
+
+// formerCommit returns the commit of the version from which the tests on hosts upgrade. It is the commit of the newest tag before HEAD. Without a tag,
+// it is the newest commit that was made before the day of HEAD, so the version changes at most once a day. formerCommit returns "" if the history of
+// git doesn't contain such a commit.
+func formerCommit(ctx context.Context) (string, error) {
+	if tag, err := git(ctx, nil, "describe", "--tags", "--abbrev=0", "HEAD^"); err == nil {
+		return git(ctx, nil, "rev-parse", tag+"^{commit}")
+	}
+	head, err := git(ctx, nil, "log", "-1", "--format=%ct", "HEAD")
+	if err != nil {
+		return "", err
+	}
+	seconds, err := strconv.ParseInt(head, 10, 64)
+	if err != nil {
+		return "", fmt.Errorf("read the time of HEAD: %w", err)
+	}
+	const day = 24 * 60 * 60
+	return git(ctx, nil, "rev-list", "-1", "--first-parent", fmt.Sprintf("--before=%d", seconds/day*day-1), "HEAD")
 }
 
 // remaining returns flags that skip the tests on hosts that have passed in the run that is being continued.

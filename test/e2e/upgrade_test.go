@@ -13,11 +13,12 @@ import (
 )
 
 // TestJobsSurviveAnUpgrade creates a cluster with an older version of paictl, and then upgrades it to the current version while jobs run and wait.
-// PAICTL_UPGRADE_FROM is a folder that hack/former.sh has created, with bin/paictl and bundle. Without a git history, it isn't set.
+// PAICTL_UPGRADE_FROM is a folder that hack/former.sh has created, with bin/paictl and bundle. "make test-hosts" sets it if the history of git contains
+// an older version.
 func TestJobsSurviveAnUpgrade(t *testing.T) {
 	former := os.Getenv("PAICTL_UPGRADE_FROM")
 	if former == "" {
-		t.Skip("it takes an older version in PAICTL_UPGRADE_FROM: see hack/former.sh")
+		t.Skip("it takes an older version in PAICTL_UPGRADE_FROM: make test-hosts builds one by hack/former.sh, if the history of git has one")
 	}
 	newer, newBundle := paictl, bundle
 	paictl, bundle = filepath.Join(former, "bin", "paictl"), filepath.Join(former, "bundle")

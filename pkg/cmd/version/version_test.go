@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -128,6 +129,34 @@ func TestANewerReleaseIsReported(t *testing.T) {
 	out, err = paictl(t, "", old.Key, nil, "--check", "--address", old.Serve(t, nil))
 	require.NoError(t, err)
 	assert.Contains(t, out, "the newest release is v0.0.1")
+}
+
+// transport is a function that responds to HTTP requests.
+type transport func(*http.Request) (*http.Response, error)
+
+// RoundTrip calls the function.
+func (f transport) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+func TestOnlyCheckMakesRequests(t *testing.T) {
+	r := releasetest.New(t, version.Version, map[string][]byte{thisProgram(): []byte("the program")})
+	address := r.Serve(t, nil)
+	was := http.DefaultTransport
+	t.Cleanup(func() { http.DefaultTransport = was })
+	var asked []string
+	http.DefaultTransport = transport(func(req *http.Request) (*http.Response, error) {
+		asked = append(asked, req.URL.String())
+		return was.RoundTrip(req)
+	})
+	program := filepath.Join(r.Dir, thisProgram())
+	env := map[string]string{"PAICTL_RELEASE_ADDRESS": address}
+	for _, args := range [][]string{nil, {"-o", "json"}, {"--verify"}, {"--verify", program}, {"--verify", "-o", "json"}} {
+		_, err := paictl(t, program, r.Key, env, args...)
+		require.NoError(t, err, "%v", args)
+		assert.Empty(t, asked, "%v", args)
+	}
+	_, err := paictl(t, program, r.Key, env, "--check")
+	require.NoError(t, err)
+	assert.Equal(t, []string{address + "/latest/download/" + release.ListFile, address + "/latest/download/" + release.SignatureFile}, asked)
 }
 
 func TestFlagsThatDoNotBelongTogetherAreRefused(t *testing.T) {
