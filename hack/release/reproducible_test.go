@@ -95,7 +95,7 @@ type packed struct {
 	data         []byte
 }
 
-// members returns the files in an archive. A compressed file has one member. Any other file has none.
+// members returns the files in an archive. A compressed file has one member. Other files have no members.
 func members(data []byte) ([]packed, error) {
 	switch {
 	case bytes.HasPrefix(data, []byte("\x1f\x8b")):
