@@ -78,7 +78,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 	log.InfoContext(ctx, "starting", "version", version.Version, "listen", jobs.Addr().String(), "tasks", tasks.Addr().String(), "identity", o.identity, "postgresql", place.Shared())
 	s := server.New(server.Options{
 		Store: watched, Peers: server.Peers{Board: board, Key: key, Leads: c.Leads}, Ready: ready(tokens, c.Filled, answers(watched)), Metrics: registry, MetricsAccess: o.accessFile, Token: own.Value, AuditToken: auditToken.Value,
-		Logs: logs, Use: logs, GPUs: newGPUs(pods, o.accessFile), Jobs: c, Imported: c.LookForGone, Log: log,
+		Logs: logs, Use: logs, GPUs: newGPUs(pods, o.accessFile), Jobs: c, Imported: c.CheckDeleted, Log: log,
 	})
 	// readTokens isn't in the list below, because together would stop the program as soon as readTokens returns.
 	go readTokens(ctx, log, tokens)

@@ -165,7 +165,7 @@ func certificates(ctx context.Context, o *options, log *slog.Logger) (servertls.
 	for {
 		authority, err := servertls.Ensure(ctx, client, time.Now())
 		if err == nil {
-			return servertls.NewOwn(authority, o.settings.Hosts(), time.Now)
+			return servertls.NewPlatformCertificates(authority, o.settings.Hosts(), time.Now)
 		}
 		log.WarnContext(ctx, "waiting for the authority of the server's certificates", "error", err.Error())
 		select {

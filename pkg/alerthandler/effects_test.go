@@ -74,7 +74,7 @@ func TestAMachineThatStaysOutKeepsItsMark(t *testing.T) {
 	h := &Handler{core: core}
 	a := &v1.Action{ObjectMeta: metav1.ObjectMeta{Name: "lost-a-1-3"}, Spec: v1.ActionSpec{Do: v1.OperationUncordon, Machine: &v1.Machine{Name: "node3", UID: "n3"}}}
 	mark := v1.Mark{Action: "lost-a-1-1", By: v1.Requester{Kind: v1.ByPolicy, Name: "lost"}, Also: []v1.Mark{{Action: "lost-b-1-1", Reason: "GPU 5"}}}
-	f := &step.Facts{Stays: "it broke again", Machine: &step.Machine{UID: "n3", Version: "8", Unschedulable: true, Mark: &mark}}
+	f := &step.Facts{NoReturn: "it broke again", Machine: &step.Machine{UID: "n3", Version: "8", Unschedulable: true, Mark: &mark}}
 	require.NoError(t, h.do(t.Context(), a, f, step.EffectStay))
 	n, err := core.CoreV1().Nodes().Get(t.Context(), "node3", metav1.GetOptions{})
 	require.NoError(t, err)

@@ -156,7 +156,7 @@ func (h *Handler) facts(ctx context.Context, a *v1.Action, all []*v1.Action, now
 	limits := h.o.Policies.Limits.Step()
 	limits.Hours, limits.Waits = f.Hours, h.waits
 	if f.Machine != nil {
-		f.Stays = limits.Stays(f.Machine.Returns, now)
+		f.NoReturn = limits.NoReturn(f.Machine.Returns, now)
 		f.Spent = spent(a, all, f.Machine.Mark)
 	}
 	f.Limit = limits.Check(a, all, h.machines(), now)
@@ -197,7 +197,7 @@ func (h *Handler) forbidden(a *v1.Action) (refusal, err error) {
 		if err != nil || p.UID != by.UID {
 			return fmt.Errorf("%s is no longer a person of this cluster", by.Name), nil
 		}
-		if p.Disabled || p.Gone || !p.Grants.Administrator {
+		if p.Disabled || p.Unconfirmed || !p.Grants.Administrator {
 			return fmt.Errorf("%s is no longer an administrator", by.Name), nil
 		}
 		return nil, nil
@@ -248,7 +248,7 @@ func (h *Handler) confirmed(ctx context.Context, a *v1.Action, n *corev1.Node) (
 
 // machineOf returns the facts about an Action's machine. It ignores invalid answers of the agent.
 func machineOf(a *v1.Action, n *corev1.Node) *step.Machine {
-	m := &step.Machine{UID: n.UID, Version: n.ResourceVersion, Unschedulable: n.Spec.Unschedulable, Mark: validMark(n), Returns: v1.ReadReturns(n.Annotations), Sick: sick(n),
+	m := &step.Machine{UID: n.UID, Version: n.ResourceVersion, Unschedulable: n.Spec.Unschedulable, Mark: validMark(n), Returns: v1.ReadReturns(n.Annotations), BrokenGPUs: sick(n),
 		Ready: ready(n), Boot: n.Status.NodeInfo.BootID, ControlPlane: controlPlane(n), Agent: hasAgent(n)}
 	if a.Spec.Do == v1.OperationResetGPU {
 		answers, err := repair.ReadAnswers(n)
@@ -334,7 +334,7 @@ func (h *Handler) do(ctx context.Context, a *v1.Action, f *step.Facts, e step.Ef
 	case step.EffectUncordon:
 		return h.uncordon(ctx, a, f.Machine)
 	case step.EffectStay:
-		return h.mark(ctx, a, f.Machine.Version, nil, f.Machine.Mark.Staying(f.Stays))
+		return h.mark(ctx, a, f.Machine.Version, nil, f.Machine.Mark.KeptOut(f.NoReturn))
 	case step.EffectEvict:
 		return h.evict(ctx, f.Machine.Pods)
 	case step.EffectReset:

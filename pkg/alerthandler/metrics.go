@@ -33,8 +33,8 @@ func newMetrics() *metrics {
 	return m
 }
 
-// Told adds n to the number of notices with a result on a channel.
-func (m *metrics) Told(channel string, r notify.Result, n int) {
+// Notices adds n to the number of notices with a result on a channel.
+func (m *metrics) Notices(channel string, r notify.Result, n int) {
 	m.notices.WithLabelValues(channel, string(r)).Add(float64(n))
 }
 

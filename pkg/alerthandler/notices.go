@@ -41,7 +41,7 @@ func (h *Handler) newNotifier() (*notify.Notifier, error) {
 		o.Mail = send.NewMail(&c.SMTP)
 	}
 	if c.PersonalWebhooks {
-		o.Own = func(person string) notify.Channel { return &ownWebhook{h, person} }
+		o.OwnWebhook = func(person string) notify.Channel { return &ownWebhook{h, person} }
 	}
 	for i := range c.Webhooks {
 		w, err := send.NewWebhook(&c.Webhooks[i], c)
@@ -69,7 +69,7 @@ func (h *Handler) world() (*notify.World, error) {
 	}
 	for _, p := range h.people.Users() {
 		if n := p.User.Spec.Notifications; n != nil && n.Test != nil && w.Now.Sub(n.Test.Time) < askedWithin {
-			w.Asking = append(w.Asking, h.person(p.Name))
+			w.TestRequests = append(w.TestRequests, h.person(p.Name))
 		}
 	}
 	w.Weekly = h.weeklyNotice(w.Now)
@@ -79,7 +79,7 @@ func (h *Handler) world() (*notify.World, error) {
 // person returns the data about a person for notices. A person has no address after the person was removed or blocked from signing in.
 func (h *Handler) person(name string) notify.Person {
 	p, err := h.people.Person(name)
-	if err != nil || p.Disabled || p.Gone {
+	if err != nil || p.Disabled || p.Unconfirmed {
 		return notify.Person{Name: name}
 	}
 	return notify.Person{Name: name, Address: p.User.Spec.Email, Chosen: p.User.Spec.Notifications, Groups: p.Groups, Administrator: p.Grants.Administrator}

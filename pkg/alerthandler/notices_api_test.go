@@ -126,7 +126,7 @@ func TestTheWeeklyReportIsMailed(t *testing.T) {
 			return &api.Usage{Since: q.Since, Until: q.Until, Items: []api.UsageItem{{VirtualCluster: "vision", User: "ann", GPUTime: api.GPUTime{Guaranteed: 36000}}, {VirtualCluster: "vision", User: "bob", GPUTime: api.GPUTime{Guaranteed: 72000}}}}, nil
 		},
 		Jobs: func(context.Context, listing.Filter) (*listing.Page, error) { return &listing.Page{}, nil },
-		Held: func(context.Context, string, string, time.Time, time.Time) ([]metrics.HeldUse, error) {
+		Occupied: func(context.Context, string, string, time.Time, time.Time) ([]metrics.OccupiedUse, error) {
 			return nil, metrics.ErrNone
 		},
 		Now: func() time.Time { return monday },

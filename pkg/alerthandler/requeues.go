@@ -44,7 +44,7 @@ func (h *Handler) requeueFacts(f *step.Facts, a *v1.Action, j *jobFacts, now tim
 	}
 	f.Job.Renewed, f.Job.Pending, f.Job.Finished, f.Job.Retrying = j.attempt.After(since.Add(-aliveFor)), j.requested != "" && !j.finished, j.finished, j.retrying
 	f.Job.Missed = j.finished && j.requested == restartValue(a)
-	f.Stays = h.o.Policies.Limits.Step().StaysJob(policies, now)
+	f.NoReturn = h.o.Policies.Limits.Step().NoRequeue(policies, now)
 }
 
 // overdue is the delay of an announced requeue after which other Actions stop waiting for it. Its alert may have ended without a message.

@@ -55,7 +55,7 @@ func TestTheFactsOfARequeue(t *testing.T) {
 		h.requeueFacts(f, requeueAction(fired), &jobFacts{uid: "u1", attempt: now.Add(-c.attempt), requeues: c.requeues}, now)
 		require.Equal(t, c.want, *f.Job, c.name)
 		require.Equal(t, c.restarted, f.Restarted, c.name)
-		require.Equal(t, c.stays, f.Stays != "", c.name)
+		require.Equal(t, c.stays, f.NoReturn != "", c.name)
 	}
 	other := requeueAction(fired)
 	other.Labels = nil

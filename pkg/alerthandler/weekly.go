@@ -71,7 +71,7 @@ func (h *Handler) newWeekly() (*weekly, error) {
 		return nil, err
 	}
 	reader := &measurements.Reader{Ask: o.prometheus()}
-	return &weekly{sources: report.Sources{Usage: jobs.History.Usage, Held: reader.Held, Now: h.o.Now,
+	return &weekly{sources: report.Sources{Usage: jobs.History.Usage, Occupied: reader.Occupied, Now: h.o.Now,
 		Jobs: func(ctx context.Context, f listing.Filter) (*listing.Page, error) { return jobs.History.List(ctx, f) }}}, nil
 }
 

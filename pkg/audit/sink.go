@@ -73,8 +73,8 @@ func (s *Sink) Waiting() (waiting, lost int) {
 	return len(s.queue), s.lost
 }
 
-// LeftOut returns how many records were not written because their sender had caused too many.
-func (s *Sink) LeftOut() int {
+// Dropped returns how many records were not written because their sender had caused too many.
+func (s *Sink) Dropped() int {
 	s.gate.mu.Lock()
 	defer s.gate.mu.Unlock()
 	return s.gate.left

@@ -120,7 +120,7 @@ func TestWhoKnocksOftenDoesNotFillTheAudit(t *testing.T) {
 	now = now.Add(time.Second)
 	assert.Equal(t, 1, knock("2001:db8::1"))
 	assert.Contains(t, printed.String(), `"left-out":"980"`)
-	assert.Equal(t, 980, s.LeftOut())
+	assert.Equal(t, 980, s.Dropped())
 
 	written = 0
 	for range 1000 {

@@ -75,7 +75,7 @@ func TestAnAuthorityIsShownOnlyWhereItSignsTheServersName(t *testing.T) {
 	defer srv.Close()
 	at, err := ParseURL(srv.URL)
 	require.NoError(t, err)
-	shown, err := Look(t.Context(), at)
+	shown, err := UntrustedCertificate(t.Context(), at)
 	require.NoError(t, err)
 	assert.Equal(t, Fingerprint(srv.Certificate().Raw), shown.Fingerprint())
 	read, err := ParseFingerprint("sha256:" + strings.ToLower(strings.ReplaceAll(shown.Fingerprint(), ":", "")))

@@ -21,8 +21,8 @@ func (e *RefusedError) Error() string { return e.text }
 // Pair is an access token with its refresh token.
 type Pair struct {
 	Access, Refresh secret.String
-	// Life is how long Access is valid, in seconds.
-	Life int
+	// Lifetime is how long Access is valid, in seconds.
+	Lifetime int
 }
 
 // Password signs in with a user's name and password.
@@ -136,7 +136,7 @@ func (s *Server) tokensFor(ctx context.Context, values url.Values, once bool) (*
 	if out.Access == "" {
 		return nil, errors.New("sign in: the server's answer has no token")
 	}
-	return &Pair{Access: secret.String(out.Access), Refresh: secret.String(out.Refresh), Life: out.Life}, nil
+	return &Pair{Access: secret.String(out.Access), Refresh: secret.String(out.Refresh), Lifetime: out.Life}, nil
 }
 
 // WhoAmI returns the signed-in user with the user's rights.

@@ -56,8 +56,8 @@ func ParseFingerprint(text string) (string, error) {
 	return strings.Join(pairs, ":"), nil
 }
 
-// Look reads the certificate of a server without sending a request. It returns nil if the system trusts the certificate.
-func Look(ctx context.Context, at *url.URL) (*Untrusted, error) {
+// UntrustedCertificate reads the certificate of a server without sending a request. It returns nil if the system trusts the certificate.
+func UntrustedCertificate(ctx context.Context, at *url.URL) (*Untrusted, error) {
 	address := at.Host
 	if at.Port() == "" {
 		address = net.JoinHostPort(at.Hostname(), "443")

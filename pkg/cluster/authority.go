@@ -80,7 +80,7 @@ func RotateAuthorities(ctx context.Context, s *engine.Spec, o engine.Options, ho
 		return nil, err
 	}
 	if !o.DryRun {
-		for _, n := range r.Alive(s.Nodes) {
+		for _, n := range r.Working(s.Nodes) {
 			r.Emit(engine.Event{Kind: engine.EventHostDone, Host: n.Hostname})
 		}
 	}
@@ -147,7 +147,7 @@ func (k *caRotation) rotate(ctx context.Context) error {
 }
 
 func (k *caRotation) read(ctx context.Context) error {
-	errs := k.Each(ctx, k.Alive(k.Spec.Nodes), k.look)
+	errs := k.Each(ctx, k.Working(k.Spec.Nodes), k.look)
 	for n, err := range errs {
 		if n.ControlPlane || ctx.Err() != nil {
 			return fmt.Errorf("%s: %w", n.Hostname, err)

@@ -23,7 +23,7 @@ func (k *caRotation) bring(ctx context.Context, step caStep) error {
 			return fmt.Errorf("%s: %w", n.Hostname, err)
 		}
 	}
-	errs := k.Each(ctx, k.Alive(k.workers), func(ctx context.Context, n *engine.Node) error { return k.change(ctx, n, step) })
+	errs := k.Each(ctx, k.Working(k.workers), func(ctx context.Context, n *engine.Node) error { return k.change(ctx, n, step) })
 	if err := k.SetAsideAll(ctx, step.phase(), errs); err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func BackUp(ctx context.Context, s *engine.Spec, o engine.Options, w *backup.Wri
 	if err != nil {
 		return err
 	}
-	etcd, err := r.LookAtEtcd(ctx, n)
+	etcd, err := r.ReadEtcd(ctx, n)
 	if err != nil {
 		return err
 	}

@@ -98,7 +98,7 @@ func (u *undo) script(runID, mode string) string {
 func (u *undo) list(ctx context.Context, r *engine.Run, nodes []*engine.Node) (map[*engine.Node][]engine.Change, error) {
 	var mu sync.Mutex
 	found := map[*engine.Node][]engine.Change{}
-	errs := r.Each(ctx, r.Alive(nodes), func(ctx context.Context, n *engine.Node) error {
+	errs := r.Each(ctx, r.Working(nodes), func(ctx context.Context, n *engine.Node) error {
 		cs, err := u.ask(ctx, r, n)
 		if err != nil {
 			return err
@@ -133,7 +133,7 @@ func undoChanges(n *engine.Node, out []byte) []engine.Change {
 }
 
 func (u *undo) apply(ctx context.Context, r *engine.Run, nodes []*engine.Node, found map[*engine.Node][]engine.Change) error {
-	errs := r.Each(ctx, r.Alive(nodes), func(ctx context.Context, n *engine.Node) error {
+	errs := r.Each(ctx, r.Working(nodes), func(ctx context.Context, n *engine.Node) error {
 		if len(found[n]) == 0 {
 			r.Emit(engine.Event{Kind: engine.EventPhaseSkipped, Host: n.Hostname, Phase: phaseDown})
 			r.Emit(engine.Event{Kind: engine.EventHostDone, Host: n.Hostname})
@@ -207,7 +207,7 @@ func reach(ctx context.Context, r *engine.Run, nodes []*engine.Node) error {
 // machines.
 func lockIfReached(ctx context.Context, r *engine.Run) (context.Context, func(), error) {
 	masters := r.Spec.ControlPlane()
-	if len(r.Alive(masters)) == 0 && !r.Opts.DryRun {
+	if len(r.Working(masters)) == 0 && !r.Opts.DryRun {
 		r.Emit(engine.Event{Kind: engine.EventWarning, Host: masters[0].Hostname, Phase: phaseDown,
 			Message: "no machine of the control plane answers, so paictl could not get the cluster's lock", Hint: "make sure that no other paictl is changing this cluster now"})
 		return ctx, func() {}, nil
@@ -219,7 +219,7 @@ func lockIfReached(ctx context.Context, r *engine.Run) (context.Context, func(),
 // restarts.
 func removeLock(ctx context.Context, r *engine.Run, nodes []*engine.Node) {
 	var masters []*engine.Node
-	for _, n := range r.Alive(nodes) {
+	for _, n := range r.Working(nodes) {
 		if n.ControlPlane {
 			masters = append(masters, n)
 		}

@@ -28,7 +28,7 @@ func (u *driverUpgrade) batch(ctx context.Context, w *engine.World, batch []*eng
 		return err
 	})
 	u.exchange(ctx, w, batch, func(n *engine.Node, err error) bool { return u.opts.Reboot && needsReboot(err) && !n.ControlPlane })
-	for n, err := range u.Each(ctx, u.Alive(batch), func(ctx context.Context, n *engine.Node) error {
+	for n, err := range u.Each(ctx, u.Working(batch), func(ctx context.Context, n *engine.Node) error {
 		return tell(ctx, u.Run, n, phaseUncordon, u.uncordon)
 	}) {
 		u.fail(ctx, n, phaseUncordon, err)
@@ -45,7 +45,7 @@ func (u *driverUpgrade) batch(ctx context.Context, w *engine.World, batch []*eng
 
 // eachAside calls do for each machine that hasn't failed yet. If do returns an error, the machine counts as failed.
 func (u *driverUpgrade) eachAside(ctx context.Context, nodes []*engine.Node, phase string, do func(context.Context, *engine.Node) error) {
-	for n, err := range u.Each(ctx, u.Alive(nodes), do) {
+	for n, err := range u.Each(ctx, u.Working(nodes), do) {
 		if !engine.IsCancel(ctx, err) {
 			u.SetAside(n, phase, err)
 		}
@@ -55,12 +55,12 @@ func (u *driverUpgrade) eachAside(ctx context.Context, nodes []*engine.Node, pha
 // exchange installs the configured drivers on drained machines. If the installation on a machine fails and restarts returns true for the error,
 // exchange restarts the machine and repeats the installation.
 func (u *driverUpgrade) exchange(ctx context.Context, w *engine.World, nodes []*engine.Node, restarts func(*engine.Node, error) bool) {
-	p, failed := u.planFor(ctx, w, u.Alive(nodes))
+	p, failed := u.planFor(ctx, w, u.Working(nodes))
 	var again []*engine.Node
 	for n, err := range failed {
 		u.fail(ctx, n, phases.PhaseDriver, err)
 	}
-	for n, err := range u.stepAll(ctx, p, u.Alive(nodes)) {
+	for n, err := range u.stepAll(ctx, p, u.Working(nodes)) {
 		if restarts != nil && restarts(n, err) && !engine.IsCancel(ctx, err) {
 			again = append(again, n)
 			continue

@@ -140,7 +140,7 @@ func TestADriverIsInstalledHeldLoadedAndTakenAwayAgain(t *testing.T) {
 		assert.NotContains(t, c, "apt-", "a driver that is as wanted is not looked at any further")
 	}
 	judged := func() (out []string) {
-		look, err := LookAt(t.Context(), l.spec(), l.options(), func(*engine.Node) string { return "" })
+		look, err := Inspect(t.Context(), l.spec(), l.options(), func(*engine.Node) string { return "" })
 		require.NoError(t, err)
 		for _, f := range look.Preflight {
 			if f.By == "gpu-driver" {
@@ -795,7 +795,7 @@ func TestWhatIsBroughtNeedsRoomAndHasWhatMayHaveToBePutBack(t *testing.T) {
 		require.NoError(t, err)
 		spec := l.spec()
 		p := phases.NewDriver(spec.Fresh())
-		brought, err := p.Brings(p.Look(f, a))
+		brought, err := p.Packages(p.Decide(f, a))
 		require.NoError(t, err)
 		var names []string
 		var size int64
@@ -812,8 +812,8 @@ func TestWhatIsBroughtNeedsRoomAndHasWhatMayHaveToBePutBack(t *testing.T) {
 		require.NoError(t, err)
 		room := func(f layout.Facts, sections map[string]answer.Answer) int64 {
 			h := &preflight.Host{Facts: f}
-			phases.PhasesTell(spec.Fresh(), h, node, sections)
-			for _, d := range h.Brings {
+			phases.AddPhaseFacts(spec.Fresh(), h, node, sections)
+			for _, d := range h.Needs {
 				if d.Path == engine.StateDir {
 					return d.Bytes
 				}

@@ -129,7 +129,7 @@ func (u *driverUpgrade) due(ctx context.Context, w *engine.World, nodes []*engin
 	}
 	u.tellLeft(nodes, func(host string) string { return "paictl node driver upgrade " + host })
 	var findings []preflight.Finding
-	for _, n := range u.Alive(nodes) {
+	for _, n := range u.Working(nodes) {
 		s, err := u.look(w, n, true)
 		if err != nil {
 			return nil, nil, err
@@ -178,7 +178,7 @@ func (u *driverUpgrade) look(w *engine.World, n *engine.Node, drained bool) (*ph
 	if err != nil {
 		return nil, fmt.Errorf("read %s's answer: %w", n.Hostname, err)
 	}
-	s := u.driver.Look(facts, w.Of(n, phases.PhaseDriver))
+	s := u.driver.Decide(facts, w.Of(n, phases.PhaseDriver))
 	if s == nil {
 		return nil, nil
 	}
@@ -240,7 +240,7 @@ func (u *driverUpgrade) all(ctx context.Context, w *engine.World, nodes, due []*
 func (u *driverUpgrade) holdBack(due, batch []*engine.Node, failed *engine.Node) {
 	for _, n := range due {
 		if n != failed && !slices.Contains(batch, n) && !u.isDone(n) {
-			u.SetAside(n, phases.PhaseDriver, hint.Wrap(&engine.HeldBack{Phase: phases.PhaseDriver, Host: failed.Hostname},
+			u.SetAside(n, phases.PhaseDriver, hint.Wrap(&engine.HeldBackError{Phase: phases.PhaseDriver, Host: failed.Hostname},
 				fmt.Sprintf("repair %s and run the same command again; if only this machine is broken, name the other machines to continue without it", failed.Hostname)))
 		}
 	}

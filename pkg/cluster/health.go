@@ -19,9 +19,9 @@ func warnNotReady(r *engine.Run, p *engine.Plan, nodes []*engine.Node) {
 	if err != nil {
 		return // the plan has already failed for this error
 	}
-	for _, n := range r.Alive(nodes) {
+	for _, n := range r.Working(nodes) {
 		node, ok := known[n.Hostname]
-		if !ok || !phases.Stays(p.World, n) || repairs(p, n) {
+		if !ok || !phases.StaysMember(p.World, n) || repairs(p, n) {
 			continue
 		}
 		for _, c := range node.Status.Conditions {

@@ -313,7 +313,7 @@ func TestRecreateMakesTheClusterAgain(t *testing.T) {
 	t.Run("from a healthy one", func(t *testing.T) {
 		l := newLab(t, 2, 1)
 		prepare(l)
-		loss, err := WhatIsLost(t.Context(), l.spec(), l.options())
+		loss, err := PreviewRecreate(t.Context(), l.spec(), l.options())
 		require.NoError(t, err)
 		assert.Equal(t, []string{"m1", "m2", "w1"}, loss.Members)
 		assert.Contains(t, loss.String(), "3 nodes, 4 namespaces")

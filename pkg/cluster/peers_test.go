@@ -508,6 +508,6 @@ func TestMachinesThatTakeNothingHoldNoOthersUp(t *testing.T) {
 
 func TestKeysOfABackupNeverGoFromMachineToMachine(t *testing.T) {
 	p := &engine.Peers{Sums: []string{engine.Hash([]byte("a program"))}}
-	assert.True(t, p.Brings(ssh.File{SHA256: engine.Hash([]byte("a program"))}))
-	assert.False(t, p.Brings(phases.Upload(engine.RestoreFile{SHA256: engine.Hash([]byte("the keys"))}, backup.PartKeys)))
+	assert.True(t, p.Serves(ssh.File{SHA256: engine.Hash([]byte("a program"))}))
+	assert.False(t, p.Serves(phases.Upload(engine.RestoreFile{SHA256: engine.Hash([]byte("the keys"))}, backup.PartKeys)))
 }

@@ -128,7 +128,7 @@ func FuzzParseFactsTakesAnything(f *testing.F) {
 		w.Elect()
 		w.AgainstFounding()
 		_, _ = w.Apart()
-		_, _ = w.LeftBehind()
+		_, _ = w.UnlistedMasters()
 		for _, p := range phases.All(w.Want) {
 			for _, n := range l.Nodes {
 				if p.Applies(n) {

@@ -180,7 +180,7 @@ func (m *machine) answer() string {
 }
 
 func (m *machine) seen() *engine.Facts {
-	return &engine.Facts{Sections: sectionsOf([]byte(m.answer())), Asked: m.asked, Answered: m.answered}
+	return &engine.Facts{Sections: sectionsOf([]byte(m.answer())), QueriedAt: m.asked, AnsweredAt: m.answered}
 }
 
 type storySink struct{ events []engine.Event }

@@ -88,8 +88,8 @@ func Recover(ctx context.Context, s *engine.Spec, o engine.Options, ro RecoverOp
 	})
 }
 
-// WhatRecovers reads from the machines which effect Recover would have. It changes nothing and emits no events.
-func WhatRecovers(ctx context.Context, s *engine.Spec, o engine.Options, ro RecoverOptions) (Recovery, error) {
+// PreviewRecover reads from the machines which effect Recover would have. It changes nothing and emits no events.
+func PreviewRecover(ctx context.Context, s *engine.Spec, o engine.Options, ro RecoverOptions) (Recovery, error) {
 	o.DryRun, o.Sink = true, silent{}
 	r := engine.NewRun(s, o)
 	defer r.Close()

@@ -36,7 +36,7 @@ func (l *lab) recover(host string, edit ...func(*labOptions)) *outcome {
 
 func (l *lab) wouldRecover(host string) (string, error) {
 	l.t.Helper()
-	v, err := WhatRecovers(l.t.Context(), l.spec(), l.options(), RecoverOptions{FromMember: host})
+	v, err := PreviewRecover(l.t.Context(), l.spec(), l.options(), RecoverOptions{FromMember: host})
 	return v.String(), err
 }
 
@@ -95,7 +95,7 @@ func TestARecoveryIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "m2 does not answer")
 	o := l.options()
 	o.Limit = []string{"m3"}
-	_, err = WhatRecovers(t.Context(), l.spec(), o, RecoverOptions{FromMember: "m3"})
+	_, err = PreviewRecover(t.Context(), l.spec(), o, RecoverOptions{FromMember: "m3"})
 	require.ErrorContains(t, err, "only on the whole cluster")
 }
 

@@ -63,8 +63,8 @@ func Recreate(ctx context.Context, s *engine.Spec, o engine.Options) ([]engine.C
 	return changes, err
 }
 
-// WhatIsLost reads from the machines which members and objects Recreate would delete. It changes nothing and emits no events.
-func WhatIsLost(ctx context.Context, s *engine.Spec, o engine.Options) (Loss, error) {
+// PreviewRecreate reads from the machines which members and objects Recreate would delete. It changes nothing and emits no events.
+func PreviewRecreate(ctx context.Context, s *engine.Spec, o engine.Options) (Loss, error) {
 	o.DryRun, o.Sink = true, silent{}
 	r := engine.NewRun(s, o)
 	defer r.Close()
@@ -124,7 +124,7 @@ func resetAll(ctx context.Context, r *engine.Run, w *engine.World, nodes []*engi
 				"%s of the control plane does not answer: it would continue as the old cluster", n.Hostname)
 		}
 	}
-	behind, err := w.LeftBehind()
+	behind, err := w.UnlistedMasters()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -134,7 +134,7 @@ func resetAll(ctx context.Context, r *engine.Run, w *engine.World, nodes []*engi
 	}
 	changes, machines := resets(w)
 	if r.Opts.DryRun {
-		w.Forgotten = true
+		w.NoMembers = true
 		w.Elect()
 		decide(r, w)
 		return w, changes, nil

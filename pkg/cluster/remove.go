@@ -75,7 +75,7 @@ func RemoveNodes(ctx context.Context, s *engine.Spec, o engine.Options, ro Remov
 	if err := m.all(ctx, nodes); err != nil {
 		return err
 	}
-	r.TellCopy(ctx)
+	r.WarnAboutCopy(ctx)
 	return r.Summary("node remove", nodes, nil)
 }
 

@@ -209,7 +209,7 @@ func newStatus(s *engine.Spec, nodes []*engine.Node, answers map[*engine.Node]an
 	st.Endpoint = reachedBy(s.Fresh(), asked, api.Value("server"))
 	if k.APIVIP != "" {
 		holder := phases.VIPHolder(api)
-		st.VIP = &VIPStatus{Address: k.APIVIP, Holder: holder, Answers: phases.VIPSeen(s, holder, func(n *engine.Node) answer.Answer { return answers[n] })}
+		st.VIP = &VIPStatus{Address: k.APIVIP, Holder: holder, Answers: phases.VIPReachable(s, holder, func(n *engine.Node) answer.Answer { return answers[n] })}
 		if st.VIP.Answers {
 			st.Endpoint = "https://" + s.AtPort(k.APIVIP)
 		}

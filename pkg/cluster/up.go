@@ -97,7 +97,7 @@ func converge(ctx context.Context, r *engine.Run, command, first string, begin f
 		if err := r.ApplyAll(ctx, p, nodes); err != nil {
 			return changes, err
 		}
-		r.TellCopy(ctx)
+		r.WarnAboutCopy(ctx)
 	} else {
 		if err := r.Share(p, nodes); err != nil {
 			return changes, err
@@ -199,7 +199,7 @@ func survey(ctx context.Context, r *engine.Run, nodes []*engine.Node) (*engine.W
 		Whole: len(r.Opts.Limit)+len(r.Only) == 0, MayFound: len(r.Only) == 0 || slices.Contains(r.Only, engine.PhaseInit)}
 	var mu sync.Mutex
 	var findings []preflight.Finding
-	errs := r.Each(ctx, r.Alive(nodes), func(ctx context.Context, n *engine.Node) error {
+	errs := r.Each(ctx, r.Working(nodes), func(ctx context.Context, n *engine.Node) error {
 		r.Emit(engine.Event{Kind: engine.EventPhaseStarted, Host: n.Hostname, Phase: "preflight"})
 		f, err := ask(ctx, r, n)
 		if err != nil {
@@ -226,7 +226,7 @@ func survey(ctx context.Context, r *engine.Run, nodes []*engine.Node) (*engine.W
 	w.Elect()
 	defer decide(r, w)
 	if w.Founding() && w.MayFound && w.Concerns(w.Leader) {
-		if err := r.LookBeyond(ctx, w); err != nil {
+		if err := r.CheckBeyondLimit(ctx, w); err != nil {
 			return nil, context.Cause(ctx)
 		}
 		another, err := anotherCluster(ctx, r, w)
@@ -236,7 +236,7 @@ func survey(ctx context.Context, r *engine.Run, nodes []*engine.Node) (*engine.W
 		w.Findings = append(w.AgainstFounding(), another...)
 	}
 	if w.EtcdMatters() {
-		w.Etcd, _ = r.LookAtEtcd(ctx, w.Leader) // without a response, etcd's state stays unknown
+		w.Etcd, _ = r.ReadEtcd(ctx, w.Leader) // without a response, etcd's state stays unknown
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -246,7 +246,7 @@ func survey(ctx context.Context, r *engine.Run, nodes []*engine.Node) (*engine.W
 	if err != nil {
 		return nil, err
 	}
-	w.Findings = slices.Concat(w.Findings, apart, phases.Claimed(w))
+	w.Findings = slices.Concat(w.Findings, apart, phases.AddressConflicts(w))
 	return w, nil
 }
 
@@ -268,12 +268,12 @@ func ask(ctx context.Context, r *engine.Run, n *engine.Node) (*engine.Facts, err
 		}
 		sections = append(sections, engine.Section{Name: p.Name(), Body: body})
 	}
-	f := &engine.Facts{Asked: r.Opts.Clock()}
+	f := &engine.Facts{QueriedAt: r.Opts.Clock()}
 	res, err := r.Exec(ctx, n, ssh.Script{Name: "detect", Timeout: r.Opts.StepTimeout, Body: engine.DetectProgram(sections)})
 	if err != nil {
 		return nil, err
 	}
-	f.Answered = r.Opts.Clock()
+	f.AnsweredAt = r.Opts.Clock()
 	if f.Sections, err = answer.Sections(res.Stdout); err != nil {
 		return nil, fmt.Errorf("detect on %s: %w", n.Hostname, err)
 	}

@@ -143,7 +143,7 @@ func Upgrade(ctx context.Context, s *engine.Spec, o engine.Options, up UpgradeOp
 	if err := u.all(ctx, w); err != nil {
 		return changes, err
 	}
-	u.TellCopy(ctx)
+	u.WarnAboutCopy(ctx)
 	return changes, u.Summary("cluster upgrade", nodes, changes)
 }
 
@@ -155,7 +155,7 @@ func programs(p *engine.Plan, n *engine.Node) bool {
 
 // members returns the members of the cluster that respond.
 func (u *upgrade) members(w *engine.World) []*engine.Node {
-	return slices.DeleteFunc(u.Alive(u.Spec.Nodes), func(n *engine.Node) bool { return !w.Member(n) })
+	return slices.DeleteFunc(u.Working(u.Spec.Nodes), func(n *engine.Node) bool { return !w.Member(n) })
 }
 
 func (u *upgrade) changesOf(w *engine.World) ([]engine.Change, error) {
@@ -255,7 +255,7 @@ func (u *upgrade) all(ctx context.Context, w *engine.World) error {
 // again reads the current state of all machines. If a worker's state can't be read, the run skips the worker.
 func (u *upgrade) again(ctx context.Context) (*engine.World, error) {
 	for {
-		w, err := survey(ctx, u.Run, u.Alive(u.Spec.Nodes))
+		w, err := survey(ctx, u.Run, u.Working(u.Spec.Nodes))
 		refused, ok := errors.AsType[*engine.PreflightError](err)
 		if err == nil && len(w.Findings) == 0 {
 			return w, nil
@@ -279,7 +279,7 @@ func (u *upgrade) again(ctx context.Context) (*engine.World, error) {
 // through runs one part of the upgrade on machines, concurrently if the phases allow it. It skips machines that fail. It makes only the changes for
 // which keep returns true. A nil keep accepts all changes.
 func (u *upgrade) through(ctx context.Context, w *engine.World, nodes []*engine.Node, keep func(engine.Change) bool, part engine.UpgradePart) error {
-	nodes, phases := u.Alive(nodes), phases.In(u.Want, part)
+	nodes, phases := u.Working(nodes), phases.In(u.Want, part)
 	p, err := u.Plan(w, nodes, phases)
 	if err != nil {
 		return err
@@ -326,7 +326,7 @@ func (u *upgrade) heldBy(nodes []*engine.Node, phase string) bool {
 	if i < 0 {
 		return false
 	}
-	u.holdBack(u.Alive(u.Spec.Nodes), phase, nodes[i])
+	u.holdBack(u.Working(u.Spec.Nodes), phase, nodes[i])
 	return true
 }
 
@@ -340,7 +340,7 @@ func (u *upgrade) holdBack(nodes []*engine.Node, phase string, failed *engine.No
 // notReached is the error of a machine that stays unchanged because another machine has failed.
 type notReached struct{ failed string }
 
-func (*notReached) LeftAlone() {}
+func (*notReached) Unchanged() {}
 
 func (e *notReached) Error() string {
 	return "not upgraded: the upgrade of " + e.failed + " has failed"

@@ -18,7 +18,7 @@ import (
 func (u *upgrade) settled(ctx context.Context) (*engine.World, error) {
 	told := false
 	for end := time.Now().Add(settleLimit); ; {
-		w, err := survey(ctx, u.Run, u.Alive(u.Spec.Nodes))
+		w, err := survey(ctx, u.Run, u.Working(u.Spec.Nodes))
 		if err != nil {
 			return nil, err
 		}
@@ -43,7 +43,7 @@ func (u *upgrade) unsettled(w *engine.World) (*engine.Node, string, error) {
 	if w.Founding() {
 		return nil, "", nil
 	}
-	for _, n := range u.Alive(u.Spec.ControlPlane()) {
+	for _, n := range u.Working(u.Spec.ControlPlane()) {
 		if w.Member(n) && !w.Healthy(n) {
 			return n, "its API server doesn't answer", nil
 		}
@@ -86,7 +86,7 @@ func (u *upgrade) unfit(ctx context.Context, w *engine.World) ([]preflight.Findi
 	if len(out) > 0 {
 		return out, nil
 	}
-	etcd, err := u.LookAtEtcd(ctx, u.Leader)
+	etcd, err := u.ReadEtcd(ctx, u.Leader)
 	switch {
 	case err != nil:
 		return nil, err
@@ -106,7 +106,7 @@ func (u *upgrade) unfit(ctx context.Context, w *engine.World) ([]preflight.Findi
 			}
 		}
 	}
-	for _, n := range u.Alive(u.Spec.Nodes) {
+	for _, n := range u.Working(u.Spec.Nodes) {
 		if !w.Member(n) {
 			u.Emit(engine.Event{Kind: engine.EventWarning, Host: n.Hostname, Phase: phasePreflight, Message: "the machine isn't in the cluster, so this run leaves it alone", Hint: "paictl cluster up adds it afterwards"})
 		}

@@ -162,7 +162,7 @@ func (u *upgrade) machine(ctx context.Context, p *engine.Plan, n *engine.Node, q
 // backAgain uncordons an unchanged machine if its pods could not be removed. An earlier run may have changed a part of a machine that it left
 // cordoned. Such a machine stays cordoned, unless this run only waited for its jobs.
 func (u *upgrade) backAgain(ctx context.Context, n *engine.Node, err error) error {
-	waited := engine.LeftAlone(err) || errors.As(err, new(*stoppedWaiting))
+	waited := engine.Unchanged(err) || errors.As(err, new(*stoppedWaiting))
 	if u.marked[n.Hostname] && !waited || engine.IsCancel(ctx, err) && !waited {
 		return err
 	}
@@ -272,7 +272,7 @@ type stillBusy struct {
 	jobs  string
 }
 
-func (*stillBusy) LeftAlone() {}
+func (*stillBusy) Unchanged() {}
 
 func (e *stillBusy) Error() string {
 	return fmt.Sprintf("not upgraded: after %s there still runs %s", e.limit, e.jobs)

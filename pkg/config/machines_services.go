@@ -10,8 +10,8 @@ import (
 
 // ServiceRules determine how services-configuration.yaml is adapted when machines are added or removed.
 type ServiceRules struct {
-	// Settle returns a new text for the file that fits the machines after the change, or nil if the file needn't change.
-	Settle func(before, after *Cluster) ([]byte, error)
+	// Adapt returns a new text for the file that fits the machines after the change, or nil if the file needn't change.
+	Adapt func(before, after *Cluster) ([]byte, error)
 	// Check applies the rules of the services to the result.
 	Check Check
 }
@@ -20,8 +20,8 @@ type ServiceRules struct {
 func (e *LayoutEdit) settle(data map[string][]byte, before *Cluster, s ServiceRules) error {
 	dir := e.Cluster.Dir
 	e.services = fileEdit{path: filepath.Join(dir, ServicesFile), before: data[ServicesFile], after: data[ServicesFile], secret: before.HoldsSecret(ServicesFile)}
-	if s.Settle != nil && len(e.Machines) > 0 {
-		text, err := s.Settle(before, e.Cluster)
+	if s.Adapt != nil && len(e.Machines) > 0 {
+		text, err := s.Adapt(before, e.Cluster)
 		if err != nil {
 			return err
 		}

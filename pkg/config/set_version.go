@@ -53,8 +53,8 @@ func SetKubernetesVersion(dir, version, bundle string) (*VersionEdit, error) {
 
 // ServicesEdit changes values in the services-configuration.yaml of a folder. The result satisfies all rules, but isn't written yet.
 type ServicesEdit struct {
-	// Changed lists the fields that get a new value. Left lists fields that can't be edited in place, because of an anchor, a tag or a merge.
-	Changed, Left []strictyaml.Path
+	// Changed lists the fields that get a new value. NotEdited lists fields that can't be edited in place, because of an anchor, a tag or a merge.
+	Changed, NotEdited []strictyaml.Path
 
 	fileEdit
 }
@@ -89,7 +89,7 @@ func SetServicesText(dir string, fields []strictyaml.Path, text string) (*Servic
 			after, err = spliced(e.after, v, func(string) string { return text })
 		}
 		if err != nil {
-			e.Left = append(e.Left, field)
+			e.NotEdited = append(e.NotEdited, field)
 			continue
 		}
 		e.after = after

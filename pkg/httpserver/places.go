@@ -27,9 +27,9 @@ func NewPlaces(total, each int) *Places {
 	return &Places{total: total, each: each, held: map[string]int{}}
 }
 
-// Take waits for a place until ctx ends. The place counts towards all keys. A free place is given to the waiter whose keys hold the fewest
+// Acquire waits for a place until ctx ends. The place counts towards all keys. A free place is given to the waiter whose keys hold the fewest
 // places, so that many waiters with one key don't delay a waiter with another key.
-func (p *Places) Take(ctx context.Context, keys ...string) (release func(), err error) {
+func (p *Places) Acquire(ctx context.Context, keys ...string) (release func(), err error) {
 	w := &waiter{keys: keys, ready: make(chan struct{})}
 	p.mu.Lock()
 	p.waiting = append(p.waiting, w)

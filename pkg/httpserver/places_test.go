@@ -15,14 +15,14 @@ func TestAPlaceGoesToTheKeyWithTheFewest(t *testing.T) {
 		p := NewPlaces(3, 2)
 		var greedy []func()
 		for range 2 {
-			release, err := p.Take(t.Context(), "job a", "host a")
+			release, err := p.Acquire(t.Context(), "job a", "host a")
 			require.NoError(t, err)
 			greedy = append(greedy, release)
 		}
 		got := make(chan string, 4)
 		wait := func(keys ...string) {
 			go func() {
-				if _, err := p.Take(t.Context(), keys...); err == nil {
+				if _, err := p.Acquire(t.Context(), keys...); err == nil {
 					got <- keys[0]
 				}
 			}()
@@ -50,14 +50,14 @@ func TestAPlaceGoesToTheKeyWithTheFewest(t *testing.T) {
 func TestWhoStopsToWaitTakesNoPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPlaces(1, 1)
-		release, err := p.Take(t.Context(), "a")
+		release, err := p.Acquire(t.Context(), "a")
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err = p.Take(ctx, "b")
+		_, err = p.Acquire(ctx, "b")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		release()
-		_, err = p.Take(t.Context(), "b")
+		_, err = p.Acquire(t.Context(), "b")
 		require.NoError(t, err)
 		assert.Equal(t, 1, p.taken)
 		assert.Empty(t, p.waiting)

@@ -10,8 +10,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// AsksText returns the requests of a gang as text: its GPUs or, without GPUs, its processors and memory.
-func AsksText(a schedulerapi.Asks) string {
+// RequestText returns the requests of a gang as text: its GPUs or, without GPUs, its processors and memory.
+func RequestText(a schedulerapi.Request) string {
 	if a.GPUs > 0 {
 		return plural.Of(a.GPUs, "GPU")
 	}
@@ -19,7 +19,7 @@ func AsksText(a schedulerapi.Asks) string {
 }
 
 // ShareText explains how many GPUs tasks occupy although they can't use them, and why. It returns "" if the tasks don't occupy such GPUs.
-func ShareText(a schedulerapi.Asks) string {
+func ShareText(a schedulerapi.Request) string {
 	if a.ShareOfGPUs == 0 {
 		return ""
 	}
@@ -31,7 +31,7 @@ func ShareText(a schedulerapi.Asks) string {
 }
 
 // CPUCellsText explains how many CPU cells tasks take, and how many GPUs they take instead if no cell is free.
-func CPUCellsText(n int, a schedulerapi.Asks) string {
+func CPUCellsText(n int, a schedulerapi.Request) string {
 	text := plural.Of(n, "CPU cell")
 	if a.OrShareOfGPUs > 0 {
 		text += ", or the share of " + plural.Of(a.OrShareOfGPUs, "GPU") + " if no CPU cells are free where it may run"
@@ -39,8 +39,8 @@ func CPUCellsText(n int, a schedulerapi.Asks) string {
 	return text
 }
 
-// TakesText returns a message for a job that gets more GPUs than it requests, or "" for any other job.
-func TakesText(j *api.Job) string {
+// ExcessText returns a message for a job that gets more GPUs than it requests, or "" for any other job.
+func ExcessText(j *api.Job) string {
 	if j.Taken() <= j.GPUs {
 		return ""
 	}

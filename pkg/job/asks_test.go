@@ -9,7 +9,7 @@ import (
 )
 
 func TestWhatAJobAsksForIsSaidInItsOwnUnits(t *testing.T) {
-	for want, asks := range map[string]schedulerapi.Asks{
+	for want, asks := range map[string]schedulerapi.Request{
 		"1 GPU":               {GPUs: 1, MilliCPU: 4000, MemoryMB: 512},
 		"16 GPUs":             {GPUs: 16, ShareOfGPUs: 2},
 		"4 CPUs and 512 MiB":  {ShareOfGPUs: 5, MilliCPU: 4000, MemoryMB: 512},
@@ -19,8 +19,8 @@ func TestWhatAJobAsksForIsSaidInItsOwnUnits(t *testing.T) {
 		"no GPUs":             {CPUCells: 1},
 		"2.5 CPUs and 10 GiB": {MilliCPU: 2500, MemoryMB: 10 << 10},
 	} {
-		assert.Equal(t, want, AsksText(asks))
+		assert.Equal(t, want, RequestText(asks))
 	}
-	assert.Empty(t, ShareText(schedulerapi.Asks{GPUs: 8}))
-	assert.Equal(t, "the share of 5 GPUs, because vision owns no machine without GPUs", ShareText(schedulerapi.Asks{ShareOfGPUs: 5, ShareReason: "vision owns no machine without GPUs"}))
+	assert.Empty(t, ShareText(schedulerapi.Request{GPUs: 8}))
+	assert.Equal(t, "the share of 5 GPUs, because vision owns no machine without GPUs", ShareText(schedulerapi.Request{ShareOfGPUs: 5, ShareReason: "vision owns no machine without GPUs"}))
 }

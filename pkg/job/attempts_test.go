@@ -93,8 +93,8 @@ func TestPortsAreThoseThatTheRuntimeHandsOut(t *testing.T) {
 	own := gone(t, strings.ReplaceAll(twoRoles, "HOST", "false"))
 	tasks, _ := own.TasksIn(1)
 	assert.Equal(t, map[string][]int{"http": {15000}, "ssh": {15001}, "web": {15002, 15003}}, own.Ports(&tasks[1]))
-	assert.True(t, own.TakesSSH("zebra"))
-	assert.False(t, own.TakesSSH("Ant"))
+	assert.True(t, own.AcceptsSSH("zebra"))
+	assert.False(t, own.AcceptsSSH("Ant"))
 
 	host := gone(t, strings.ReplaceAll(twoRoles, "HOST", "true"))
 	drawn := host.Ports(&tasks[1])
@@ -104,7 +104,7 @@ func TestPortsAreThoseThatTheRuntimeHandsOut(t *testing.T) {
 
 	broken := gone(t, "taskRoles: [")
 	assert.Empty(t, broken.Ports(&tasks[1]))
-	assert.False(t, broken.TakesSSH("zebra"))
+	assert.False(t, broken.AcceptsSSH("zebra"))
 	assert.Len(t, broken.Roles, 2)
 
 	f := framework(func(f *v1.Framework) {

@@ -48,8 +48,8 @@ type operation struct {
 type ScaleOptions struct {
 	// Allow, if not nil, returns an error if the job may no longer use one of its resources. Then the number of tasks can't grow.
 	Allow func(Use) error
-	// Room, if not nil, returns an error if the job may not have that many additional tasks.
-	Room func(more int) error
+	// CheckLimit, if not nil, returns an error if the job may not have that many additional tasks.
+	CheckLimit func(more int) error
 	// Facts, if not nil, reads the resources of the cluster. If the number of tasks grows, the job is checked against these resources like a new
 	// submission.
 	Facts func(context.Context) (*Facts, error)
@@ -98,8 +98,8 @@ func (c *Client) scale(ctx context.Context, j *Job, role string, tasks int, o Sc
 		if err := c.allowed(ctx, f, o.Allow); err != nil {
 			return before, err
 		}
-		if o.Room != nil {
-			if err := o.Room(tasks - before); err != nil {
+		if o.CheckLimit != nil {
+			if err := o.CheckLimit(tasks - before); err != nil {
 				return before, err
 			}
 		}

@@ -192,8 +192,8 @@ func (c *Client) Get(ctx context.Context, j *Job) (*Job, error) {
 	return c.find(ctx, j.User, j.Name, j.Object)
 }
 
-// Kept reads a job from the history. For a live job, the result may be an earlier job of the same name.
-func (c *Client) Kept(ctx context.Context, j *Job) (*api.JobDetail, error) {
+// FromHistory reads a job from the history. For a live job, the result may be an earlier job of the same name.
+func (c *Client) FromHistory(ctx context.Context, j *Job) (*api.JobDetail, error) {
 	if j.archived != nil {
 		return j.archived, nil
 	}

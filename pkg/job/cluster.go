@@ -38,9 +38,9 @@ func (p *Prepared) VirtualClusters() []string {
 	return out
 }
 
-// Told returns a text in which the names of jobs that the reader may not know are replaced. It finds names in the form that the scheduler writes,
+// Redact returns a text in which the names of jobs that the reader may not know are replaced. It finds names in the form that the scheduler writes,
 // USER~JOB/GROUP.
-func (n NameOf) Told(text string) string {
+func (n NameOf) Redact(text string) string {
 	if n == nil {
 		return text
 	}

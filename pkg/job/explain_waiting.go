@@ -54,7 +54,7 @@ func (e *evidence) explain() *Why {
 	default:
 		e.onItsWay(w)
 	}
-	w.fact("takes", TakesText(&e.Job))
+	w.fact("takes", ExcessText(&e.Job))
 	e.sickGPUs(w)
 	e.lostNodes(w)
 	e.before(w)
@@ -188,10 +188,10 @@ func (e *evidence) queued(w *Why) {
 		return
 	}
 	asks := g.Asks
-	if asks == (schedulerapi.Asks{}) { // an older scheduler doesn't report this
+	if asks == (schedulerapi.Request{}) { // an older scheduler doesn't report this
 		asks.GPUs = x.GPUs
 	}
-	w.fact("asks for", fmt.Sprintf("%s in %s", AsksText(asks), plural.Of(max(x.Pods, len(g.Pods)), "pod")))
+	w.fact("asks for", fmt.Sprintf("%s in %s", RequestText(asks), plural.Of(max(x.Pods, len(g.Pods)), "pod")))
 	w.fact("takes", ShareText(asks))
 	if x.Code == cell.NoVirtualCluster {
 		w.Sentence = fmt.Sprintf("Its virtual cluster %s no longer exists, so that it will never start.", g.VC)

@@ -56,7 +56,7 @@ func (c *Client) Listed(ctx context.Context, f Filter, from Lister) (*Page, erro
 			return nil, err
 		}
 		for i := range page.Items {
-			if f.Fits(&page.Items[i]) {
+			if f.Selects(&page.Items[i]) {
 				out.Items = append(out.Items, page.Items[i])
 			}
 		}
@@ -107,7 +107,7 @@ func (c *Client) gathered(ctx context.Context, f Filter, why error) (*Page, erro
 	for i := range rows {
 		there[rows[i].UID], named[rows[i].Framework] = true, true
 	}
-	known := listing.Live{There: func(uid string) bool { return there[uid] }, Named: func(framework string) bool { return named[framework] }, Gone: c.gone}
+	known := listing.Live{Exists: func(uid string) bool { return there[uid] }, Named: func(framework string) bool { return named[framework] }, Deleted: c.gone}
 	if known.Rows, err = listing.Select(rows, &f); err != nil {
 		return nil, err
 	}

@@ -181,7 +181,7 @@ func (p *Prepared) outlook(answer *schedulerapi.Outlook, names NameOf, machines 
 		}
 		o.Verdict, o.Position, o.QueueLength, o.Preempted = g.Result, g.PositionInVC, g.QueueInVC, g.Victims
 		if o.Reason = strings.TrimPrefix(g.Reason, "The gang can never start: "); names != nil {
-			o.Reason = aloneGangs.ReplaceAllString(names.Told(o.Reason), AnotherJob)
+			o.Reason = aloneGangs.ReplaceAllString(names.Redact(o.Reason), AnotherJob)
 		}
 		if machines {
 			o.Reason += g.BadNodes

@@ -137,31 +137,31 @@ func TestRoomIsWhatPodsDontRequest(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "x"}, Spec: corev1.PodSpec{NodeName: "a", Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")}, Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("24Mi")}}}}}}
 	c, _, _ := planned(t, "", `{}`, node("a", corev1.ConditionTrue, worker), node("lost", corev1.ConditionUnknown, worker), node("master", corev1.ConditionTrue, nil), pod)
-	rooms, err := c.Rooms(t.Context())
+	rooms, err := c.FreeCapacity(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, []Room{{"a", 3500, 1000}}, rooms)
+	assert.Equal(t, []FreeCapacity{{"a", 3500, 1000}}, rooms)
 }
 
 func TestWithoutASchedulerOfGPUsTheOutlookIsTheRoomOfMachines(t *testing.T) {
 	p := &Prepared{Summary: Summary{Tasks: 2, VirtualCluster: "default"}, Objects: objects(t, "ann", "train", "echo")}
 	assert.False(t, p.OnCells())
 	for name, tt := range map[string]struct {
-		rooms    []Room
+		rooms    []FreeCapacity
 		gpus     int
 		err      error
 		verdict  string
 		sentence string
 	}{
-		"both tasks":  {[]Room{{"a", 500, 500}, {"b", 1000, 100}, {"c", 3000, 64}}, 0, nil, "starts", "It would start now on 2 machines: b, c."},
-		"one task":    {[]Room{{"a", 1000, 500}}, 0, nil, "waits", "It would wait: by the requests of the pods that run now, machines have no room for 1 task of 1 CPU and 64 MiB."},
+		"both tasks":  {[]FreeCapacity{{"a", 500, 500}, {"b", 1000, 100}, {"c", 3000, 64}}, 0, nil, "starts", "It would start now on 2 machines: b, c."},
+		"one task":    {[]FreeCapacity{{"a", 1000, 500}}, 0, nil, "waits", "It would wait: by the requests of the pods that run now, machines have no room for 1 task of 1 CPU and 64 MiB."},
 		"nothing":     {nil, 0, nil, "waits", "It would wait: by the requests of the pods that run now, machines have no room for 2 tasks of 1 CPU and 64 MiB."},
-		"too many":    {[]Room{{"a", -5, -5}}, 0, nil, "waits", "It would wait: by the requests of the pods that run now, machines have no room for 2 tasks of 1 CPU and 64 MiB."},
-		"GPUs":        {[]Room{{"a", 1000, 500}}, 1, nil, "unknown", "It isn't known whether it would start now: this cluster has no scheduler for GPUs, and Kubernetes places them."},
+		"too many":    {[]FreeCapacity{{"a", -5, -5}}, 0, nil, "waits", "It would wait: by the requests of the pods that run now, machines have no room for 2 tasks of 1 CPU and 64 MiB."},
+		"GPUs":        {[]FreeCapacity{{"a", 1000, 500}}, 1, nil, "unknown", "It isn't known whether it would start now: this cluster has no scheduler for GPUs, and Kubernetes places them."},
 		"no machines": {nil, 0, errNoQueue, "unknown", "It isn't known whether it would start now: this cluster has no scheduler for GPUs, and Kubernetes places them."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p.GPUs = tt.gpus
-			o := p.RoomOutlook(tt.rooms, tt.err, true)
+			o := p.CapacityOutlook(tt.rooms, tt.err, true)
 			assert.Equal(t, tt.verdict, o.Verdict)
 			assert.Equal(t, tt.sentence, o.Sentence)
 			assert.Empty(t, o.Cost)

@@ -36,8 +36,8 @@ func (d *Detail) Ports(t *Task) map[string][]int {
 	return portsOf(list, t.PodUID, file.Extras.HostNetwork, 0, 0)
 }
 
-// TakesSSH reports whether the job file has a plugin that lets tasks of a role accept SSH connections.
-func (d *Detail) TakesSSH(role string) bool {
+// AcceptsSSH reports whether the job file has a plugin that lets tasks of a role accept SSH connections.
+func (d *Detail) AcceptsSSH(role string) bool {
 	if d.job == nil {
 		return false
 	}

@@ -50,7 +50,7 @@ const Workspace = spec.Home + "/workspace"
 func (c *Client) Prepare(f *Facts, r Request) (*Prepared, strictyaml.Findings, error) {
 	o := render.Options{User: r.User, Group: r.Group, Namespace: c.Namespace, Cluster: f.Cluster, Now: c.Now()}
 	if r.Code != nil {
-		if !f.TakesCode() {
+		if !f.AcceptsCode() {
 			return nil, nil, ErrNoCode
 		}
 		o.Code = r.Code.At(f.Configuration.CodeURL)
@@ -67,8 +67,8 @@ func (c *Client) Prepare(f *Facts, r Request) (*Prepared, strictyaml.Findings, e
 // ErrNoCode is returned if the cluster can't store folders of code.
 var ErrNoCode = hint.Errorf("update it: paictl service start -n job-controller", "the job controller of this cluster doesn't accept code")
 
-// TakesCode reports whether the cluster accepts folders of code with jobs.
-func (f *Facts) TakesCode() bool { return f.Configuration.CodeURL != "" }
+// AcceptsCode reports whether the cluster accepts folders of code with jobs.
+func (f *Facts) AcceptsCode() bool { return f.Configuration.CodeURL != "" }
 
 // At returns the code in the form that tasks read. The tasks download it from an address below url.
 func (c *Code) At(url string) *spec.Code {

@@ -29,8 +29,8 @@ type RetryOptions struct {
 	Allow func(Use) error
 	// MaySee, if not nil, returns an error for a job that the owner may no longer know, so that the retried job can't wait for that job.
 	MaySee func(*Job) error
-	// Room, if not nil, returns an error if the owner may not have another job with that number of tasks.
-	Room func(tasks int) error
+	// CheckLimit, if not nil, returns an error if the owner may not have another job with that number of tasks.
+	CheckLimit func(tasks int) error
 }
 
 // Retry runs a job again, with the same name and the content of its submission, including secrets and code. A job that has not ended gets one more
@@ -103,14 +103,14 @@ func (c *Client) Retry(ctx context.Context, j *Job, o RetryOptions) (before Phas
 
 // room calls o.Room with the number of tasks of a job that is created again.
 func (o *RetryOptions) room(f *v1.Framework) error {
-	if o.Room == nil {
+	if o.CheckLimit == nil {
 		return nil
 	}
 	tasks := 0
 	for i := range f.Spec.TaskRoles {
 		tasks += int(f.Spec.TaskRoles[i].TaskNumber)
 	}
-	return o.Room(tasks)
+	return o.CheckLimit(tasks)
 }
 
 // keep stores the job in a Secret, as it was submitted.

@@ -457,7 +457,7 @@ func TestARetryThatWasKilledGoesOn(t *testing.T) {
 
 	j, err = c.Resolve(ctx, "halfway", "train")
 	require.True(t, IsNotFound(err))
-	_, err = c.Retry(ctx, j, RetryOptions{Room: func(tasks int) error { return hint.Errorf("", "no room for %d", tasks) }})
+	_, err = c.Retry(ctx, j, RetryOptions{CheckLimit: func(tasks int) error { return hint.Errorf("", "no room for %d", tasks) }})
 	require.EqualError(t, err, "no room for 2", "the tasks that come back count, which the history need not have")
 	_, err = c.Retry(ctx, j, RetryOptions{})
 	require.NoError(t, err)

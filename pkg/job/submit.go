@@ -274,7 +274,7 @@ func (c *Client) Remove(ctx context.Context, j *Job) error {
 		return err
 	}
 	for pause := removePause; ; pause = min(2*pause, removeLongest) {
-		if gone, err := c.Gone(ctx, j); gone || err != nil {
+		if gone, err := c.Deleted(ctx, j); gone || err != nil {
 			return err
 		}
 		timer := time.NewTimer(pause)
@@ -301,8 +301,8 @@ func (c *Client) Delete(ctx context.Context, j *Job) error {
 	return nil
 }
 
-// Gone reports whether a job's Framework no longer exists. Its name is then free, or another job has taken it.
-func (c *Client) Gone(ctx context.Context, j *Job) (bool, error) {
+// Deleted reports whether a job's Framework no longer exists. Its name is then free, or another job has taken it.
+func (c *Client) Deleted(ctx context.Context, j *Job) (bool, error) {
 	f, err := c.Frameworks.Get(ctx, j.Object)
 	switch {
 	case apierrors.IsNotFound(err), err == nil && string(f.UID) != j.UID:

@@ -179,28 +179,28 @@ func situations() map[string]situation {
 		}},
 		"queued: without GPUs": {f: preparing, pods: unplaced, queue: queue, change: func(e *evidence) {
 			e.gang = &schedulerapi.Why{VC: "vision", Since: noon.Add(-time.Minute), Sentence: "Virtual cluster vision has 1 of 15 CPU cells free for jobs of priority 0, but the gang requests 4.",
-				Asks: schedulerapi.Asks{CPUCells: 4, MilliCPU: 4000, MemoryMB: 512}, Explanation: &cell.Explanation{Code: "NoCapacity", Pods: 4, CPUCells: 4, OwnedCPUCells: 15, UsedCPUCells: 14, FreeCPUCells: 1,
+				Asks: schedulerapi.Request{CPUCells: 4, MilliCPU: 4000, MemoryMB: 512}, Explanation: &cell.Explanation{Code: "NoCapacity", Pods: 4, CPUCells: 4, OwnedCPUCells: 15, UsedCPUCells: 14, FreeCPUCells: 1,
 					Holders: []cell.Holder{{VC: "vision", Gang: "bob~prep/default", CPUCells: 14}}, Smaller: &cell.Smaller{Pods: 1, CPUCellsPerPod: 1}}}
 		}},
 		"queued: on a share of GPUs": {f: preparing, pods: unplaced, queue: queue, change: func(e *evidence) {
 			e.gang = &schedulerapi.Why{VC: "vision", Since: noon.Add(-time.Minute), Sentence: "Virtual cluster vision has 4 of 16 GPUs free for jobs of priority 0, but the gang requests 5.",
-				Asks:        schedulerapi.Asks{ShareOfGPUs: 5, ShareReason: "vision owns no machine without GPUs", MilliCPU: 1000, MemoryMB: 2048},
+				Asks:        schedulerapi.Request{ShareOfGPUs: 5, ShareReason: "vision owns no machine without GPUs", MilliCPU: 1000, MemoryMB: 2048},
 				Explanation: &cell.Explanation{Code: "NoCapacity", Pods: 1, GPUs: 5, OwnedGPUs: 16, UsedGPUs: 12, FreeGPUs: 4}}
 		}},
 		"queued: its virtual cluster is deleted": {f: preparing, pods: unplaced, queue: queue, change: func(e *evidence) {
 			e.gang = &schedulerapi.Why{VC: "vision", Since: noon.Add(-time.Minute), Sentence: "The virtual cluster vision doesn't exist; there are default; number 2 of 3 waiting gangs",
-				Asks: schedulerapi.Asks{GPUs: 16}, Pods: make([]schedulerapi.Pod, 2), Explanation: &cell.Explanation{Code: cell.NoVirtualCluster}}
+				Asks: schedulerapi.Request{GPUs: 16}, Pods: make([]schedulerapi.Pod, 2), Explanation: &cell.Explanation{Code: cell.NoVirtualCluster}}
 		}},
 		"queued: larger than the cluster": {f: preparing, pods: unplaced, queue: queue, change: func(e *evidence) {
 			e.gang = &schedulerapi.Why{VC: "vision", Since: noon.Add(-time.Minute), Sentence: "The gang can never start: it requests 16 GPUs, but the cluster has 8 in one chain; request less.",
-				Asks: schedulerapi.Asks{GPUs: 16}, Explanation: &cell.Explanation{Code: cell.Unsatisfiable, GPUs: 16, Pods: 2, OwnedGPUs: 8, FreeGPUs: 8}}
+				Asks: schedulerapi.Request{GPUs: 16}, Explanation: &cell.Explanation{Code: cell.Unsatisfiable, GPUs: 16, Pods: 2, OwnedGPUs: 8, FreeGPUs: 8}}
 		}},
 		"queued: over the user's quota": {f: preparing, pods: unplaced, queue: queue, change: func(e *evidence) {
 			e.gang = &schedulerapi.Why{VC: "vision", Since: noon.Add(-time.Minute), Sentence: "User alice holds 8 of the 8 GPUs that the quota of vision allows"}
 		}},
 		"queued: has its place": {f: preparing, pods: unplaced, queue: queue, change: ready()},
 		"queued: no processors for CPU cells": {f: preparing, pods: []corev1.Pod{taskPod(0, "", corev1.PodPending, unscheduledBecause("0/3 nodes are available: 3 Insufficient cpu."))}, queue: queue, change: ready(machines(), func(e *evidence) {
-			e.gang.Asks, e.gang.Explanation = schedulerapi.Asks{CPUCells: 2, MilliCPU: 2000}, &cell.Explanation{Code: "Ready", Pods: 2, CPUCells: 2, OwnedCPUCells: 15, FreeCPUCells: 15, Nodes: []string{"gpu-1"}}
+			e.gang.Asks, e.gang.Explanation = schedulerapi.Request{CPUCells: 2, MilliCPU: 2000}, &cell.Explanation{Code: "Ready", Pods: 2, CPUCells: 2, OwnedCPUCells: 15, FreeCPUCells: 15, Nodes: []string{"gpu-1"}}
 		})},
 		"queued: CPU cells or GPUs": {f: preparing, pods: unplaced, queue: queue, change: both("NoCapacity", func(e *evidence) {
 			e.gang.Sentence = "Virtual cluster vision has 1 of 15 CPU cells free for jobs of priority 0, but the gang requests 2. 1 pod of 1 CPU cell would start now. Instead of CPU cells it may take 2 GPUs: Virtual cluster vision has 0 of 16 GPUs free for jobs of priority 0, but the gang requests 2."
@@ -343,7 +343,7 @@ func ready(more ...func(*evidence)) func(*evidence) {
 func both(code string, more ...func(*evidence)) func(*evidence) {
 	return func(e *evidence) {
 		e.gang = &schedulerapi.Why{VC: "vision", Group: "alice~train/default", State: schedulerapi.Waiting, Since: noon.Add(-20 * time.Minute),
-			Sentence: "The gang can start now on node gpu-1.", Asks: schedulerapi.Asks{CPUCells: 2, OrShareOfGPUs: 2, MilliCPU: 2000, MemoryMB: 512},
+			Sentence: "The gang can start now on node gpu-1.", Asks: schedulerapi.Request{CPUCells: 2, OrShareOfGPUs: 2, MilliCPU: 2000, MemoryMB: 512},
 			Explanation: &cell.Explanation{Code: code, Pods: 2, CPUCells: 2, OwnedCPUCells: 15, FreeCPUCells: 15, Nodes: []string{"gpu-1"}},
 			Alternative: &cell.Explanation{Code: "NoCapacity", Pods: 2, GPUs: 2, OwnedGPUs: 16, UsedGPUs: 16, Holders: []cell.Holder{{VC: "vision", Gang: "bob~prep/default", GPUs: 16}}}}
 		for _, f := range more {

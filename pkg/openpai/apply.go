@@ -93,7 +93,7 @@ func (s *Step) givePassword(ctx context.Context, d *people.Directory) error {
 	if err != nil {
 		return err
 	}
-	given, err := d.GiveHash(ctx, p, s.user.Hash)
+	given, err := d.SetHash(ctx, p, s.user.Hash)
 	if err == nil && !given {
 		return hint.Errorf("set it with: paictl user passwd "+s.Name, "something else is stored where the password would be")
 	}
@@ -115,5 +115,5 @@ func (s *Step) rest(ctx context.Context, d *people.Directory) error {
 			return err
 		}
 	}
-	return d.NoteTaken(ctx, s.Name, s.taken)
+	return d.RecordImport(ctx, s.Name, s.taken)
 }

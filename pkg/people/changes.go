@@ -187,8 +187,8 @@ func (d *Directory) Update(ctx context.Context, name string, change func(*v1.Use
 	return p, err
 }
 
-// NoteTaken records in an annotation which data of a person was imported from another system.
-func (d *Directory) NoteTaken(ctx context.Context, name, what string) error {
+// RecordImport records in an annotation which data of a person was imported from another system.
+func (d *Directory) RecordImport(ctx context.Context, name, what string) error {
 	_, err := d.update(ctx, name, func(u *v1.User) error {
 		metav1.SetMetaDataAnnotation(&u.ObjectMeta, AnnotationTaken, what)
 		return nil

@@ -21,10 +21,10 @@ type Person struct {
 	Name     string
 	UID      types.UID
 	Disabled bool
-	// Gone reports that no provider confirms the person. Application tokens of such a person are rejected.
-	Gone   bool
-	User   *v1.User
-	Grants rules.Grants
+	// Unconfirmed reports that no provider confirms the person. Application tokens of such a person are rejected.
+	Unconfirmed bool
+	User        *v1.User
+	Grants      rules.Grants
 	// Groups holds the sorted names of the person's existing groups, including groups through a provider.
 	Groups []string
 	// Sessions is the number for new sessions of the person. Sessions with a lower number have ended.

@@ -49,7 +49,7 @@ func TestGrantsOfAllGroupsCountTogether(t *testing.T) {
 	// The status contains the groups that a provider reports. Only the server writes the status.
 	bob, err := c.Update(t.Context(), "bob", func(s *v1.UserSpec) error { s.Identities = []v1.Identity{{Provider: "lab", Subject: "7"}}; return nil })
 	require.NoError(t, err)
-	bob, err = c.NoteWord(t.Context(), bob, v1.External{Provider: "lab", Subject: "7", Groups: []string{"gpu-users", "gpu-users"}, CheckedAt: metav1.Now()})
+	bob, err = c.RecordAnswer(t.Context(), bob, v1.External{Provider: "lab", Subject: "7", Groups: []string{"gpu-users", "gpu-users"}, CheckedAt: metav1.Now()})
 	require.NoError(t, err)
 	assert.True(t, bob.Grants.AllVCs)
 	assert.Equal(t, []string{"default", "outside"}, bob.Groups)
@@ -366,7 +366,7 @@ func TestAChangedPasswordEndsSessions(t *testing.T) {
 	assert.EqualValues(t, 1, after.Sessions)
 	assert.NotEqual(t, before.Hash, after.Hash)
 	before.Failures = 3
-	written, err := c.NotePassword(t.Context(), ann, before)
+	written, err := c.StorePassword(t.Context(), ann, before)
 	require.NoError(t, err)
 	assert.False(t, written, "what was read before doesn't bring an old password back")
 	now, err := c.Password(t.Context(), ann)

@@ -60,9 +60,9 @@ func (d *Directory) Password(ctx context.Context, p *Person) (*Password, error) 
 	return out, nil
 }
 
-// NotePassword stores the number of failures, the time of the next attempt, and a new hash of the same password. It reports whether it stored them.
+// StorePassword stores the number of failures, the time of the next attempt, and a new hash of the same password. It reports whether it stored them.
 // It stores nothing if the Secret has changed since it was read.
-func (d *Directory) NotePassword(ctx context.Context, p *Person, w *Password) (bool, error) {
+func (d *Directory) StorePassword(ctx context.Context, p *Person, w *Password) (bool, error) {
 	s := passwordSecret(p.User, w.Hash, w.Sessions)
 	s.ResourceVersion = w.version
 	s.Data[keyFailures] = []byte(strconv.Itoa(w.Failures))
@@ -85,8 +85,8 @@ func passwordSecret(u *v1.User, hash string, sessions int64) *corev1.Secret {
 	}
 }
 
-// GiveHash stores a password hash for a person without a password, and reports whether it stored the hash.
-func (d *Directory) GiveHash(ctx context.Context, p *Person, hash string) (bool, error) {
+// SetHash stores a password hash for a person without a password, and reports whether it stored the hash.
+func (d *Directory) SetHash(ctx context.Context, p *Person, hash string) (bool, error) {
 	_, err := d.core.CoreV1().Secrets(v1.Namespace).Create(ctx, passwordSecret(p.User, hash, p.Sessions), metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		return false, nil

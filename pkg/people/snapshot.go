@@ -89,7 +89,7 @@ func (s *snapshot) add(u *v1.User) {
 
 // newPerson returns a person with the person's groups and grants. groups holds all groups of the cluster, sorted by name.
 func newPerson(u *v1.User, groups []*v1.Group) *Person {
-	p := &Person{Name: u.Spec.Name, UID: u.UID, Disabled: u.Spec.Disabled, User: u, Sessions: sessions(u), Gone: gone(u)}
+	p := &Person{Name: u.Spec.Name, UID: u.UID, Disabled: u.Spec.Disabled, User: u, Sessions: sessions(u), Unconfirmed: gone(u)}
 	p.Grants.VCs, p.Grants.Pages = map[string]rules.VC{}, map[string]bool{}
 	for _, g := range groups {
 		if isIn(u, g) {
@@ -114,8 +114,8 @@ func isIn(u *v1.User, g *v1.Group) bool {
 	return slices.Contains(u.Spec.Groups, g.Spec.Name) || byWord(u, &g.Spec)
 }
 
-// ByWord reports whether the person is in a group through a provider. A change of the person's own groups can't end that membership.
-func (p *Person) ByWord(g *v1.GroupSpec) bool { return byWord(p.User, g) }
+// InProviderGroup reports whether the person is in a group through a provider. A change of the person's own groups can't end that membership.
+func (p *Person) InProviderGroup(g *v1.GroupSpec) bool { return byWord(p.User, g) }
 
 func byWord(u *v1.User, g *v1.GroupSpec) bool {
 	for _, want := range g.External {

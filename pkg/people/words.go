@@ -20,17 +20,17 @@ import (
 // maxExternal is the maximum number of a provider's groups that are stored for one person.
 const maxExternal = 1000
 
-// NoteWord writes a provider's answer about a person to the User, and returns the changed person. It removes answers about identities that are no
+// RecordAnswer writes a provider's answer about a person to the User, and returns the changed person. It removes answers about identities that are no
 // longer linked.
-func (d *Directory) NoteWord(ctx context.Context, p *Person, said v1.External) (*Person, error) {
+func (d *Directory) RecordAnswer(ctx context.Context, p *Person, said v1.External) (*Person, error) {
 	if err := d.writeWord(ctx, p, said, func(*v1.User) bool { return true }); err != nil {
 		return nil, err
 	}
 	return d.Person(p.Name)
 }
 
-// EndWord writes the remaining part of an expired answer to the User. It does nothing if the User has a newer answer or no longer exists.
-func (d *Directory) EndWord(ctx context.Context, p *Person, said v1.External) error {
+// ExpireAnswer writes the remaining part of an expired answer to the User. It does nothing if the User has a newer answer or no longer exists.
+func (d *Directory) ExpireAnswer(ctx context.Context, p *Person, said v1.External) error {
 	err := d.writeWord(ctx, p, said, func(u *v1.User) bool {
 		last := wordOn(u, v1.Identity{Provider: said.Provider, Subject: said.Subject})
 		return last.CheckedAt.Equal(&said.CheckedAt)
@@ -105,8 +105,8 @@ func (d *Directory) patchVersion(ctx context.Context, u *v1.User, status map[str
 	return err
 }
 
-// Said returns a provider's last answer about an identity of the person. If no answer is stored, only the identity's fields are set.
-func (p *Person) Said(id v1.Identity) v1.External { return wordOn(p.User, id) }
+// LastAnswer returns a provider's last answer about an identity of the person. If no answer is stored, only the identity's fields are set.
+func (p *Person) LastAnswer(id v1.Identity) v1.External { return wordOn(p.User, id) }
 
 func wordOn(u *v1.User, id v1.Identity) v1.External {
 	for _, e := range u.Status.External {
@@ -129,30 +129,30 @@ func (d *Directory) KeepRefresh(ctx context.Context, p *Person, id v1.Identity, 
 	return d.putSecret(ctx, refreshSecret(p, id, refresh))
 }
 
-// Kept is a stored refresh token.
-type Kept struct {
+// StoredToken is a stored refresh token.
+type StoredToken struct {
 	Refresh secret.String
 	version string
 }
 
 // Same reports whether two Kept values are the same stored token. If so, no other token was stored in between.
-func (k Kept) Same(other Kept) bool { return k.version == other.version }
+func (k StoredToken) Same(other StoredToken) bool { return k.version == other.version }
 
 // Refresh returns the stored refresh token for an identity of a person, or the zero Kept if no token is stored.
-func (d *Directory) Refresh(ctx context.Context, p *Person, id v1.Identity) (Kept, error) {
+func (d *Directory) Refresh(ctx context.Context, p *Person, id v1.Identity) (StoredToken, error) {
 	s, err := d.core.CoreV1().Secrets(v1.Namespace).Get(ctx, v1.RefreshName(id), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && string(s.Data[keyUID]) != string(p.UID) {
-		return Kept{}, nil
+		return StoredToken{}, nil
 	}
 	if err != nil {
-		return Kept{}, explain(fmt.Errorf("read the Secret %s: %w", v1.RefreshName(id), err))
+		return StoredToken{}, explain(fmt.Errorf("read the Secret %s: %w", v1.RefreshName(id), err))
 	}
-	return Kept{secret.String(s.Data[keyAll]), s.ResourceVersion}, nil
+	return StoredToken{secret.String(s.Data[keyAll]), s.ResourceVersion}, nil
 }
 
 // NextRefresh replaces the stored refresh token with the issuer's next token, and returns the next token. If another sign-in has stored a different
 // token since, NextRefresh doesn't store next, and returns was.
-func (d *Directory) NextRefresh(ctx context.Context, p *Person, id v1.Identity, was Kept, next secret.String) (Kept, error) {
+func (d *Directory) NextRefresh(ctx context.Context, p *Person, id v1.Identity, was StoredToken, next secret.String) (StoredToken, error) {
 	s := refreshSecret(p, id, next)
 	s.ResourceVersion = was.version
 	written, err := d.core.CoreV1().Secrets(v1.Namespace).Update(ctx, s, metav1.UpdateOptions{})
@@ -162,7 +162,7 @@ func (d *Directory) NextRefresh(ctx context.Context, p *Person, id v1.Identity, 
 	if err != nil {
 		return was, explain(fmt.Errorf("write the Secret %s: %w", s.Name, err))
 	}
-	return Kept{next, written.ResourceVersion}, nil
+	return StoredToken{next, written.ResourceVersion}, nil
 }
 
 func refreshSecret(p *Person, id v1.Identity, refresh secret.String) *corev1.Secret {

@@ -143,7 +143,7 @@ func (s *site) file(c *server.Call) error {
 		return nil
 	}
 	data := f.data
-	if wire.TakesGzip(r) {
+	if wire.AcceptsGzip(r) {
 		h.Set("Content-Encoding", "gzip")
 		data = f.zipped
 	}

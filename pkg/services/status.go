@@ -73,7 +73,7 @@ func (p *Platform) Compare(ctx context.Context) ([]Status, *Desired, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	out, err := facts.Judge(ctx, p.Client, p.Ready, all, snap.unowned)
+	out, err := facts.States(ctx, p.Client, p.Ready, all, snap.unowned)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -26,7 +26,7 @@ func (r *run) removeUnowned(ctx context.Context, service string, pods []corev1.P
 		if p.DeletionTimestamp != nil || p.Labels[labelPartOf] != manager { // a selector may also match pods of others
 			continue
 		}
-		lost, err := owners.Lost(ctx, p)
+		lost, err := owners.Missing(ctx, p)
 		if err != nil {
 			return err
 		}

@@ -67,7 +67,7 @@ func (t *Cutter) Cut(c *Cluster) *Cluster {
 	for i := range c.Events {
 		if t.sees(c.Events[i].Job) {
 			e := c.Events[i]
-			e.Message = t.View.Names.Told(e.Message)
+			e.Message = t.View.Names.Redact(e.Message)
 			out.Events = append(out.Events, e)
 		}
 	}
@@ -163,7 +163,7 @@ func (t *Cutter) holds(o *Owner) bool {
 
 // job returns a copy of a job in which the explanation doesn't name hidden jobs.
 func (t *Cutter) job(j *Job) *Job {
-	if why := t.View.Names.Told(j.Why); why != j.Why {
+	if why := t.View.Names.Redact(j.Why); why != j.Why {
 		other := *j
 		other.Why = why
 		return &other

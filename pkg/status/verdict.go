@@ -153,7 +153,7 @@ func judgeMachine(f *folder, m *Machine, now time.Time) {
 		f.add(pressure, Problem{Level: LevelWarning, Kind: "machine", Name: m.Name, Message: "has the condition: " + rules.Words(pressure), Hint: remedy})
 	}
 	if !m.Certificates.IsZero() {
-		if c := checks.NewCertificate("", m.Certificates, now).Judge(); c != nil {
+		if c := checks.NewCertificate("", m.Certificates, now).Check(); c != nil {
 			f.found("certificate", m.Name, c)
 		}
 	}

@@ -61,7 +61,7 @@ func TestAlertsInOpenPAIsWords(t *testing.T) {
 		}
 	}
 	read := func(who string) (names []string, all []told) {
-		a := s.Ask("GET", "/api/v2/alerts", tokens[who], "")
+		a := s.Do("GET", "/api/v2/alerts", tokens[who], "")
 		require.Equal(t, 200, a.Status, a.Body)
 		require.NoError(t, json.Unmarshal([]byte(a.Body), &all))
 		for _, one := range all {
@@ -86,7 +86,7 @@ func TestAlertsInOpenPAIsWords(t *testing.T) {
 
 	o.Alerts = settings.AlertManager{URL: "http://127.0.0.1:" + freePort(t)}
 	away := servertest.Start(t, c, servertest.Options{Settings: o})
-	a := away.Ask("GET", "/api/v2/alerts", tokens["al-ann"], "")
+	a := away.Do("GET", "/api/v2/alerts", tokens["al-ann"], "")
 	assert.Equal(t, 503, a.Status, a.Body)
 	assert.Equal(t, "UnavailableError", a.Code())
 	assert.NotEmpty(t, a.Header.Get("Retry-After"))
@@ -94,7 +94,7 @@ func TestAlertsInOpenPAIsWords(t *testing.T) {
 
 	o.Door, o.Alerts = map[string]settings.Service{"alert-manager": {URL: manager, Page: "alerts", Password: true}}, settings.AlertManager{}
 	none := servertest.Start(t, c, servertest.Options{Settings: o})
-	a = none.Ask("GET", "/api/v2/alerts", tokens["al-ann"], "")
+	a = none.Do("GET", "/api/v2/alerts", tokens["al-ann"], "")
 	assert.Equal(t, 501, a.Status, "that nothing fires isn't known: %s", a.Body)
 	assert.Equal(t, "NotImplementedError", a.Code())
 	assert.Contains(t, a.Body, "alerts.url")

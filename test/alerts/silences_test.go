@@ -32,7 +32,7 @@ func TestSilencesOfAdministrators(t *testing.T) {
 	silenced := func() (ids []string) {
 		t.Helper()
 		var all api.Alerts
-		a := s.Ask("GET", "/api/v3/alerts", tokens["si-root"], "")
+		a := s.Do("GET", "/api/v3/alerts", tokens["si-root"], "")
 		require.Equal(t, 200, a.Status, a.Body)
 		a.Into(&all)
 		for i := range all.Items {
@@ -45,9 +45,9 @@ func TestSilencesOfAdministrators(t *testing.T) {
 	}
 	assert.Empty(t, silenced())
 	const body = `{"matchers":[{"label":"alertname","value":"Alw.*","regex":true},{"label":"node","value":"gpu-1","not":true}],"seconds":3600,"reason":"known"}`
-	assert.Equal(t, 403, s.Ask("POST", "/api/v3/silences", tokens["si-ann"], body).Status)
-	assert.Equal(t, 403, s.Ask("GET", "/api/v3/silences", tokens["si-ann"], "").Status)
-	a := s.Ask("POST", "/api/v3/silences", tokens["si-root"], body)
+	assert.Equal(t, 403, s.Do("POST", "/api/v3/silences", tokens["si-ann"], body).Status)
+	assert.Equal(t, 403, s.Do("GET", "/api/v3/silences", tokens["si-ann"], "").Status)
+	a := s.Do("POST", "/api/v3/silences", tokens["si-root"], body)
 	require.Equal(t, 201, a.Status, a.Body)
 	var made api.Silence
 	a.Into(&made)
@@ -56,7 +56,7 @@ func TestSilencesOfAdministrators(t *testing.T) {
 	assert.Equal(t, []string{made.ID}, silenced())
 
 	var all api.Silences
-	s.Ask("GET", "/api/v3/silences", tokens["si-root"], "").Into(&all)
+	s.Do("GET", "/api/v3/silences", tokens["si-root"], "").Into(&all)
 	require.Len(t, all.Items, 1)
 	one := all.Items[0]
 	assert.Equal(t, []api.Matcher{{Label: "alertname", Value: "Alw.*", Regex: true}, {Label: "node", Value: "gpu-1", Not: true}}, one.Matchers)
@@ -64,21 +64,21 @@ func TestSilencesOfAdministrators(t *testing.T) {
 	assert.Equal(t, time.Hour, one.Ends.Sub(one.Starts).Round(time.Minute))
 
 	end := "/api/v3/silences/" + made.ID
-	assert.Equal(t, 403, s.Ask("DELETE", end, tokens["si-ann"], "").Status)
+	assert.Equal(t, 403, s.Do("DELETE", end, tokens["si-ann"], "").Status)
 	for range 2 { // the second changes nothing
-		a = s.Ask("DELETE", end, tokens["si-root"], "")
+		a = s.Do("DELETE", end, tokens["si-root"], "")
 		require.Equal(t, 200, a.Status, a.Body)
 		a.Into(&made)
 		assert.Equal(t, "expired", made.State)
 	}
 	assert.Empty(t, silenced())
-	assert.Equal(t, 404, s.Ask("DELETE", "/api/v3/silences/5e1a5c52-6c23-4a0f-9a6c-1f3f1f9c3c11", tokens["si-root"], "").Status)
-	assert.Equal(t, 400, s.Ask("POST", "/api/v3/silences", tokens["si-root"], `{"matchers":[{"label":"a","value":".*","regex":true}],"seconds":3600,"reason":"x"}`).Status)
+	assert.Equal(t, 404, s.Do("DELETE", "/api/v3/silences/5e1a5c52-6c23-4a0f-9a6c-1f3f1f9c3c11", tokens["si-root"], "").Status)
+	assert.Equal(t, 400, s.Do("POST", "/api/v3/silences", tokens["si-root"], `{"matchers":[{"label":"a","value":".*","regex":true}],"seconds":3600,"reason":"x"}`).Status)
 	s.Eventually("the audit has both", func() bool {
 		var page struct {
 			Items []struct{ Verb, Actor string }
 		}
-		s.Ask("GET", "/api/v3/audit?kind=silence&outcome=done", tokens["si-root"], "").Into(&page)
+		s.Do("GET", "/api/v3/audit?kind=silence&outcome=done", tokens["si-root"], "").Into(&page)
 		return len(page.Items) == 2 && page.Items[0].Verb == "end" && page.Items[1].Verb == "create" && page.Items[1].Actor == "si-root"
 	})
 }

@@ -28,7 +28,7 @@ func TestEachXIDHasOneAlert(t *testing.T) {
 	require.NotEmpty(t, fatal)
 	assert.Equal(t, fatal, numbers("GpuXidOther", "!="))
 	for code := range 1000 { // NVIDIA's numbers are lower
-		if x := gpu.FindXID(code); x.Sick() {
+		if x := gpu.FindXID(code); x.BreaksGPU() {
 			assert.Contains(t, fatal, strconv.Itoa(code), x.String())
 		}
 	}

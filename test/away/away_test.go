@@ -86,14 +86,14 @@ func TestASubmissionOutlivesTheServersEnd(t *testing.T) {
 			w.on(nil, nil)
 			w.Start()
 			for range 2 {
-				a := w.Ask("POST", "/api/v3/jobs", token, submission(t, name), api.IdempotencyKey, key)
+				a := w.Do("POST", "/api/v3/jobs", token, submission(t, name), api.IdempotencyKey, key)
 				require.Equal(t, 200, a.Status, a.Body)
 				assert.Equal(t, "submitted", a.JSON()["outcome"])
 				n, whole := w.made(name)
 				assert.Equal(t, 1, n)
 				assert.True(t, whole)
 			}
-			a := w.Ask("POST", "/api/v3/jobs", token, submission(t, name+"-other"), api.IdempotencyKey, key)
+			a := w.Do("POST", "/api/v3/jobs", token, submission(t, name+"-other"), api.IdempotencyKey, key)
 			assert.Equal(t, 422, a.Status, a.Body)
 		})
 	}
@@ -135,21 +135,21 @@ func TestWithoutTheJobControllerNothingIsGuessed(t *testing.T) {
 	s := w.Watch("/api/v3/jobs/watch", token, "")
 	_, names := s.Snapshot()
 	assert.Contains(t, names, "ann/there", "jobs that live are told")
-	a := w.Ask("GET", "/api/v3/jobs", token, "")
+	a := w.Do("GET", "/api/v3/jobs", token, "")
 	assert.Equal(t, 200, a.Status, a.Body)
 	assert.Contains(t, a.JSON()["note"], "history", "a list says what it hasn't got")
-	a = w.Ask("GET", "/api/v3/jobs/ann/nothere", token, "")
+	a = w.Do("GET", "/api/v3/jobs/ann/nothere", token, "")
 	away(t, a)
 	assert.NotContains(t, a.Body, "127.0.0.1", "where things are inside is nothing to tell")
-	away(t, w.Ask("POST", "/api/v3/jobs", token, submission(t, "unsure"), api.IdempotencyKey, "key-of-unsure"))
-	away(t, w.Ask("GET", "/api/v3/audit", token, ""))
+	away(t, w.Do("POST", "/api/v3/jobs", token, submission(t, "unsure"), api.IdempotencyKey, "key-of-unsure"))
+	away(t, w.Do("GET", "/api/v3/audit", token, ""))
 	n, _ := w.made("unsure")
 	assert.Zero(t, n, "whether the name was used isn't known")
 	w.controller.start()
 	w.Eventually("it is submitted, with the same key", func() bool {
-		return w.Ask("POST", "/api/v3/jobs", token, submission(t, "unsure"), api.IdempotencyKey, "key-of-unsure").Status == 200
+		return w.Do("POST", "/api/v3/jobs", token, submission(t, "unsure"), api.IdempotencyKey, "key-of-unsure").Status == 200
 	})
-	assert.Equal(t, 404, w.Ask("GET", "/api/v3/jobs/ann/nothere", token, "").Status)
+	assert.Equal(t, 404, w.Do("GET", "/api/v3/jobs/ann/nothere", token, "").Status)
 }
 
 func TestWithoutTheAPIServerAnswersSayWhenToComeBack(t *testing.T) {
@@ -159,9 +159,9 @@ func TestWithoutTheAPIServerAnswersSayWhenToComeBack(t *testing.T) {
 	s.Snapshot()
 	asks := func() []*servertest.Answer {
 		return []*servertest.Answer{
-			w.Ask("GET", "/api/v3/jobs", token, ""), w.Ask("GET", "/api/v2/jobs", token, ""), w.Ask("GET", "/api/v3/jobs/ann/x", token, ""),
-			w.Ask("GET", "/api/v3/whoami", token, ""), w.Ask("GET", "/api/v3/jobs/watch", token, ""),
-			w.Ask("POST", "/api/v3/jobs", token, submission(t, "lost"), api.IdempotencyKey, "key-of-lost"),
+			w.Do("GET", "/api/v3/jobs", token, ""), w.Do("GET", "/api/v2/jobs", token, ""), w.Do("GET", "/api/v3/jobs/ann/x", token, ""),
+			w.Do("GET", "/api/v3/whoami", token, ""), w.Do("GET", "/api/v3/jobs/watch", token, ""),
+			w.Do("POST", "/api/v3/jobs", token, submission(t, "lost"), api.IdempotencyKey, "key-of-lost"),
 		}
 	}
 	pid := apiServer(t, w.cluster)
@@ -180,7 +180,7 @@ func TestWithoutTheAPIServerAnswersSayWhenToComeBack(t *testing.T) {
 		require.NoError(t, syscall.Kill(pid, syscall.SIGCONT))
 		stopped = false
 		s.Await("back", nil)
-		w.Eventually("it answers", func() bool { return w.Ask("GET", "/api/v3/jobs", token, "").Status == 200 })
+		w.Eventually("it answers", func() bool { return w.Do("GET", "/api/v3/jobs", token, "").Status == 200 })
 	})
 	t.Run("it ends and comes back", func(t *testing.T) {
 		kill, start := startAgain(t, pid)
@@ -192,7 +192,7 @@ func TestWithoutTheAPIServerAnswersSayWhenToComeBack(t *testing.T) {
 		start()
 		s.Await("back", nil)
 		w.Eventually("the submission is made, with the same key", func() bool {
-			return w.Ask("POST", "/api/v3/jobs", token, submission(t, "lost"), api.IdempotencyKey, "key-of-lost").Status == 200
+			return w.Do("POST", "/api/v3/jobs", token, submission(t, "lost"), api.IdempotencyKey, "key-of-lost").Status == 200
 		})
 		n, whole := w.made("lost")
 		assert.Equal(t, 1, n)

@@ -39,7 +39,7 @@ func (w *world) handle() {
 // request makes a request as root.
 func (w *world) request(operation, machine, reason string, grace int) {
 	w.t.Helper()
-	a := w.Ask("POST", "/api/v3/actions", w.tokens["root"], fmt.Sprintf(`{"operation":%q,"machine":%q,"reason":%q,"graceSeconds":%d}`, operation, machine, reason, grace))
+	a := w.Do("POST", "/api/v3/actions", w.tokens["root"], fmt.Sprintf(`{"operation":%q,"machine":%q,"reason":%q,"graceSeconds":%d}`, operation, machine, reason, grace))
 	require.Equal(w.t, 201, a.Status, a.Body)
 }
 

@@ -163,11 +163,11 @@ func TestAnAdministratorsDay(t *testing.T) {
 	assert.Equal(t, "vic@example.org", p.User.Spec.Email)
 
 	// Revoked tokens stop working immediately.
-	require.Equal(t, 200, w.Ask("GET", "/api/v3/whoami", w.tokens["vic"], "").Status)
+	require.Equal(t, 200, w.Do("GET", "/api/v3/whoami", w.tokens["vic"], "").Status)
 	b.press("button", "Revoke all")
 	b.press("dialog[open] button.primary", "Revoke")
 	b.has(".toast", "Revoked.")
-	w.Eventually("the token is revoked", func() bool { return w.Ask("GET", "/api/v3/whoami", w.tokens["vic"], "").Status == 401 })
+	w.Eventually("the token is revoked", func() bool { return w.Do("GET", "/api/v3/whoami", w.tokens["vic"], "").Status == 401 })
 
 	// The server checks a new person. The command that the page shows never contains the password.
 	name := fmt.Sprintf("eve-%d", time.Now().Unix())
@@ -212,7 +212,7 @@ func TestAnAdministratorsDay(t *testing.T) {
 	b.has(".effects", "vic/resnet-152")
 	b.has(".effects", "Loses its guarantee")
 	b.has(".diff .plus", "cellNumber: 3")
-	a := w.Ask("PATCH", "/api/v3/virtual-clusters", w.tokens["root"], `{"changes":[{"name":"vision","perUser":16}],"message":"meanwhile"}`)
+	a := w.Do("PATCH", "/api/v3/virtual-clusters", w.tokens["root"], `{"changes":[{"name":"vision","perUser":16}],"message":"meanwhile"}`)
 	require.Equal(t, 200, a.Status, a.Body)
 	b.fill(".apply input", "the new quarter")
 	b.press(".apply button", "Apply to revision 1")
@@ -251,7 +251,7 @@ func TestAnAdministratorsDay(t *testing.T) {
 
 	// The audit page lists all changes.
 	const changed = "/api/v3/audit?kind=virtual-cluster&outcome=done"
-	w.Eventually("the records are kept", func() bool { return strings.Count(w.Ask("GET", changed, w.tokens["root"], "").Body, `"id":`) == 3 })
+	w.Eventually("the records are kept", func() bool { return strings.Count(w.Do("GET", changed, w.tokens["root"], "").Body, `"id":`) == 3 })
 	b.press(".tabs a", "Audit")
 	b.has(".audit", "virtual-cluster")
 	b.fill("input[name=kind]", "virtual-cluster")

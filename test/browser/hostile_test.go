@@ -27,7 +27,7 @@ func TestTextsOfOtherPeople(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	assert.Equal(t, 200, w.Ask("PUT", "/api/v3/jobs/bob/train/tags", w.tokens["bob"], string(tags)).Status)
+	assert.Equal(t, 200, w.Do("PUT", "/api/v3/jobs/bob/train/tags", w.tokens["bob"], string(tags)).Status)
 
 	b.signIn(w, "/jobs?state=failed;touch%20/tmp/x&keyword=a%03%0Dtouch%20/tmp/x%0D'", "ann")
 	copied := func() string {
@@ -88,7 +88,7 @@ func TestTextsAreNotMarkup(t *testing.T) {
 	_, err = nodes.UpdateStatus(t.Context(), n, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	w.submit("bob", "train", "speech", 1)
-	assert.Equal(t, 200, w.Ask("PUT", "/api/v3/jobs/bob/train/tags", w.tokens["bob"], `{"tags":["<img src=x onerror=hacked()>"]}`).Status)
+	assert.Equal(t, 200, w.Do("PUT", "/api/v3/jobs/bob/train/tags", w.tokens["bob"], `{"tags":["<img src=x onerror=hacked()>"]}`).Status)
 	w.finish("bob", "train", 1, "<img src=x>", "the last line "+markup)
 
 	b.signIn(w, "/jobs/bob/train", "ann")

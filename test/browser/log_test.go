@@ -126,11 +126,11 @@ func TestTheLogOfATaskByPosition(t *testing.T) {
 	b.do(chromedp.Navigate(w.URL + "/jobs/bob/train?tab=logs&at=-1"))
 	b.has(".problem", "isn't a position")
 
-	file := w.Ask("GET", "/api/v3/jobs/bob/train/tasks/Worker_1/0/log/text", w.tokens["ann"], "")
+	file := w.Do("GET", "/api/v3/jobs/bob/train/tasks/Worker_1/0/log/text", w.tokens["ann"], "")
 	assert.Equal(t, "attachment; filename=train-Worker_1-0.log", file.Header.Get("Content-Disposition"))
 	assert.Equal(t, lines+2, strings.Count(file.Body, "\n"))
 	b.shows("document.querySelector('.logs a[download]').href.includes('/log/text')")
-	assert.Equal(t, 404, w.Ask("GET", "/api/v3/jobs/bob/train/tasks/Worker_1/0/log", w.tokens["vic"], "").Status)
+	assert.Equal(t, 404, w.Do("GET", "/api/v3/jobs/bob/train/tasks/Worker_1/0/log", w.tokens["vic"], "").Status)
 
 	b.do(chromedp.EmulateViewport(390, 844))
 	b.do(chromedp.Navigate(w.URL + "/jobs/bob/train?tab=logs"))

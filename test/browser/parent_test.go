@@ -11,7 +11,7 @@ import (
 func TestTheChangesOfACopy(t *testing.T) {
 	b := openTab(t)
 	w := newWorld(t)
-	a := w.Ask("POST", "/api/v2/jobs", w.tokens["bob"], exampleFile, "Content-Type", "text/yaml")
+	a := w.Do("POST", "/api/v2/jobs", w.tokens["bob"], exampleFile, "Content-Type", "text/yaml")
 	require.Equal(t, 202, a.Status, a.Body)
 
 	b.signIn(w, "/jobs/bob/from-the-editor", "ann")

@@ -190,7 +190,7 @@ func TestAResearchersDay(t *testing.T) {
 	b.press(".actions button", "Stop")
 	b.press("dialog[open] button.primary", "Stop")
 	b.has(".top .state", "Stopping")
-	assert.Equal(t, true, w.Ask("GET", "/api/v3/jobs/ann/wav2vec-large-960h/brief", w.tokens["ann"], "").JSON()["stopAsked"])
+	assert.Equal(t, true, w.Do("GET", "/api/v3/jobs/ann/wav2vec-large-960h/brief", w.tokens["ann"], "").JSON()["stopAsked"])
 
 	// The page doesn't offer operations that the server doesn't allow.
 	b.do(chromedp.Navigate(w.URL + "/job-detail.html?username=bob&jobName=conformer-s"))

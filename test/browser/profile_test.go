@@ -27,7 +27,7 @@ func TestProfile(t *testing.T) {
 	b.fill(`input[name="email"]`, "pia@example.org")
 	b.press(".panel button", "Save")
 	b.has(".who", "Pia <b>P</b>")
-	assert.Equal(t, "pia@example.org", w.Ask("GET", "/api/v3/users/pia", w.tokens["pia"], "").JSON()["email"])
+	assert.Equal(t, "pia@example.org", w.Do("GET", "/api/v3/users/pia", w.tokens["pia"], "").JSON()["email"])
 
 	// The page sends only public keys to the server.
 	for text, want := range map[string]string{
@@ -56,7 +56,7 @@ func TestProfile(t *testing.T) {
 	b.press(".panel button", "Create token")
 	b.shows("document.querySelector('.made code')?.innerText.length > 20")
 	text := script[string](t, b.ctx, "document.querySelector('.made code').innerText")
-	assert.Equal(t, http.StatusOK, w.Ask("GET", "/api/v3/jobs", text, "").Status)
+	assert.Equal(t, http.StatusOK, w.Do("GET", "/api/v3/jobs", text, "").Status)
 	b.has(".rows", "read, submit")
 	b.press(".made button", "Close")
 	b.shows("!document.body.innerText.includes(" + quote(text) + ")")
@@ -64,7 +64,7 @@ func TestProfile(t *testing.T) {
 	b.has("dialog[open]", "Revoke nightly?")
 	b.press("dialog[open] button.primary", "Revoke")
 	b.shows("!document.querySelector('.rows').innerText.includes('nightly')")
-	assert.Equal(t, http.StatusUnauthorized, w.Ask("GET", "/api/v3/jobs", text, "").Status)
+	assert.Equal(t, http.StatusUnauthorized, w.Do("GET", "/api/v3/jobs", text, "").Status)
 	b.has(".rows", "this session")
 	b.narrow(w, "/profile")
 
@@ -81,6 +81,6 @@ func TestProfile(t *testing.T) {
 	b.press(".panel button", "Change password")
 	b.do(chromedp.WaitVisible(chromedp.CSS(`input[name="username"]`)))
 	b.shows("location.pathname === '/sign-in'")
-	assert.Equal(t, http.StatusOK, w.Ask("POST", "/api/v2/authn/basic/login", "", `{"username":"pia","password":"another horse battery"}`).Status)
+	assert.Equal(t, http.StatusOK, w.Do("POST", "/api/v2/authn/basic/login", "", `{"username":"pia","password":"another horse battery"}`).Status)
 	b.fine()
 }

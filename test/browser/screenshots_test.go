@@ -57,7 +57,7 @@ func TestPagesAndTheirScreenshots(t *testing.T) {
 func (w *world) copied() {
 	w.t.Helper()
 	submit := func(text string) {
-		a := w.Ask("POST", "/api/v3/jobs", w.tokens["ann"], text)
+		a := w.Do("POST", "/api/v3/jobs", w.tokens["ann"], text)
 		require.Equal(w.t, http.StatusOK, a.Status, a.Body)
 	}
 	file := func(change func(string) string, more string) string {

@@ -42,7 +42,7 @@ func (w *world) template(author string, spec *v1.TemplateSpec) string {
 	spec.Author, spec.Type = author, "template"
 	body, err := json.Marshal(spec)
 	require.NoError(w.t, err)
-	a := w.Ask("POST", "/api/v3/templates", w.tokens[author], string(body))
+	a := w.Do("POST", "/api/v3/templates", w.tokens[author], string(body))
 	require.Equal(w.t, http.StatusCreated, a.Status, a.Body)
 	return a.JSON()["id"].(string)
 }
@@ -64,10 +64,10 @@ func (w *world) templates() map[string]string {
 	add("ann", &v1.TemplateSpec{Name: "wav2vec (large)", Job: small, Summary: "Pre-training on LibriSpeech, 8 GPUs", Tags: []string{"speech"}})
 	for _, star := range []string{"ann PyTorch DDP", "bob PyTorch DDP", "vic PyTorch DDP", "bob Hello", "ann Fine-tune BERT"} {
 		who, name, _ := strings.Cut(star, " ")
-		require.Equal(w.t, http.StatusOK, w.Ask("PUT", "/api/v3/templates/"+out[name]+"/star", w.tokens[who], "").Status)
+		require.Equal(w.t, http.StatusOK, w.Do("PUT", "/api/v3/templates/"+out[name]+"/star", w.tokens[who], "").Status)
 	}
 	for _, who := range []string{"ann", "bob", "vic"} {
-		require.Equal(w.t, http.StatusOK, w.Ask("POST", "/api/v3/templates/"+out["Hello"]+"/use", w.tokens[who], "").Status)
+		require.Equal(w.t, http.StatusOK, w.Do("POST", "/api/v3/templates/"+out["Hello"]+"/use", w.tokens[who], "").Status)
 	}
 	return out
 }
@@ -131,7 +131,7 @@ func TestTemplates(t *testing.T) {
 	b.shows("location.pathname === '/jobs/ann/finetune-2'")
 	b.has(".why", "")
 	w.Eventually("the template counts the job", func() bool {
-		return w.Ask("GET", "/api/v3"+bert, w.tokens["ann"], "").JSON()["uses"] == 1.0
+		return w.Do("GET", "/api/v3"+bert, w.tokens["ann"], "").JSON()["uses"] == 1.0
 	})
 
 	// A job is saved as a template. Its author changes and removes the template.

@@ -175,8 +175,8 @@ func scheduler() http.Handler {
 			{Name: "vision", Cells: []api.Cells{{CellType: "g-NODE", CellNumber: 4}}, Guaranteed: 32, Used: 32, WaitingGangs: 1, Opportunistic: 4, FreeByLevel: []cell.LevelCount{{CellType: "NODE", Count: 0, GPUs: 8}}},
 		}},
 		"/v1/queue": api.Queue{Total: 2, Items: []api.Queued{
-			{Position: 1, PositionInVC: 1, VC: "speech", Group: "ann~eval-librispeech/worker", User: "ann", Asks: api.Asks{GPUs: 8}, Pods: 1, State: "Waiting", Reason: "8 free GPUs of one machine are missing", Since: time.Now().Add(-20 * time.Minute)},
-			{Position: 2, PositionInVC: 1, VC: "vision", Group: "vic~segment/worker", User: "vic", Asks: api.Asks{GPUs: 16}, Pods: 2, State: "Waiting", Reason: "vision holds all of its 32 GPUs", Since: time.Now().Add(-5 * time.Minute)},
+			{Position: 1, PositionInVC: 1, VC: "speech", Group: "ann~eval-librispeech/worker", User: "ann", Request: api.Request{GPUs: 8}, Pods: 1, State: "Waiting", Reason: "8 free GPUs of one machine are missing", Since: time.Now().Add(-20 * time.Minute)},
+			{Position: 2, PositionInVC: 1, VC: "vision", Group: "vic~segment/worker", User: "vic", Request: api.Request{GPUs: 16}, Pods: 2, State: "Waiting", Reason: "vision holds all of its 32 GPUs", Since: time.Now().Add(-5 * time.Minute)},
 		}},
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -215,7 +215,7 @@ func outlook(w http.ResponseWriter, r *http.Request) {
 func (w *world) submit(user, name, vc string, tasks int) {
 	w.t.Helper()
 	file := strings.Replace(servertest.JobFile(name, vc), "instances: 1", fmt.Sprintf("instances: %d", tasks), 1)
-	a := w.Ask("POST", "/api/v2/jobs", w.tokens[user], file, "Content-Type", "text/yaml")
+	a := w.Do("POST", "/api/v2/jobs", w.tokens[user], file, "Content-Type", "text/yaml")
 	require.Equal(w.t, http.StatusAccepted, a.Status, a.Body)
 }
 

@@ -180,11 +180,11 @@ func TestSigningInAndOut(t *testing.T) {
 	b.server.Person("root", "operators")
 	answer := b.server.Submit(b.server.SignIn("root"), "hidden", "default")
 	require.Equal(t, http.StatusAccepted, answer.Status, answer.Body)
-	shown, err := client.Look(t.Context(), mustParse(t, b.server.URL))
+	shown, err := client.UntrustedCertificate(t.Context(), mustParse(t, b.server.URL))
 	require.NoError(t, err)
 	require.NotNil(t, shown)
 	waiting := func() *v3.Device {
-		a := b.server.Ask(http.MethodPost, v3.DevicePath, "", "client_id=nightly%1b%5b2J%0aaddress:+10.0.0.1", "Content-Type", "application/x-www-form-urlencoded")
+		a := b.server.Do(http.MethodPost, v3.DevicePath, "", "client_id=nightly%1b%5b2J%0aaddress:+10.0.0.1", "Content-Type", "application/x-www-form-urlencoded")
 		require.Equal(t, http.StatusOK, a.Status, a.Body)
 		d := &v3.Device{}
 		a.Into(d)
@@ -200,12 +200,12 @@ func TestSigningInAndOut(t *testing.T) {
 	})
 	for d, want := range map[*v3.Device]int{first: http.StatusOK, second: http.StatusBadRequest} {
 		form := url.Values{"grant_type": {v3.GrantDevice}, "device_code": {d.DeviceCode}}
-		a := b.server.Ask(http.MethodPost, "/oauth/token", "", form.Encode(), "Content-Type", "application/x-www-form-urlencoded")
+		a := b.server.Do(http.MethodPost, "/oauth/token", "", form.Encode(), "Content-Type", "application/x-www-form-urlencoded")
 		assert.Equal(t, want, a.Status, a.Body)
 		if want == http.StatusOK {
 			made := &v3.Tokens{}
 			a.Into(made)
-			assert.Contains(t, b.server.Ask(http.MethodGet, "/api/v3/whoami", made.AccessToken, "").Body, `"name":"eve"`)
+			assert.Contains(t, b.server.Do(http.MethodGet, "/api/v3/whoami", made.AccessToken, "").Body, `"name":"eve"`)
 		} else {
 			assert.Contains(t, a.Body, "access_denied")
 		}

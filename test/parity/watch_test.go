@@ -78,7 +78,7 @@ func TestAListThatIsWatchedShowsTheSameBothWays(t *testing.T) {
 			b.server.TLS.CloseClientConnections()
 			submit(job + "-b")
 			same("a job that came while there was no connection", job+"-b")
-			stop := b.server.Ask("POST", "/api/v3/jobs/wil/"+job+"-b/stop", token, "")
+			stop := b.server.Do("POST", "/api/v3/jobs/wil/"+job+"-b/stop", token, "")
 			require.Equal(t, 200, stop.Status, stop.Body)
 			b.server.Eventually("a job that changes", func() bool {
 				if name == "waiting" {

@@ -439,7 +439,7 @@ func (w *jobsWorld) watchPeers(framework string, tasks int) <-chan time.Duration
 		defer cancel()
 		task := &barrier.Wait{
 			Source: &barrier.Controller{URL: w.controller.tasks + "/v1/peers/" + framework, Token: token},
-			Role:   "worker", Timeout: limit(tasks), Tell: w.t.Logf,
+			Role:   "worker", Timeout: limit(tasks), Log: w.t.Logf,
 		}
 		p, err := task.For(ctx)
 		now := time.Now()

@@ -118,7 +118,7 @@ func (s *served) deep(b *testing.B) string {
 	b.Helper()
 	cursor := ""
 	for range 3 {
-		a := s.Ask("GET", "/api/v3/jobs?limit=5000&cursor="+cursor, s.tokens[0], "")
+		a := s.Do("GET", "/api/v3/jobs?limit=5000&cursor="+cursor, s.tokens[0], "")
 		require.Equal(b, http.StatusOK, a.Status, a.Body)
 		page := struct{ Next string }{}
 		a.Into(&page)
@@ -137,7 +137,7 @@ func (s *served) measure(b *testing.B, name string, n int, path string) {
 	rows := 0
 	for range n {
 		start := time.Now()
-		a := s.Ask("GET", path, s.tokens[0], "")
+		a := s.Do("GET", path, s.tokens[0], "")
 		times = append(times, time.Since(start))
 		require.Equal(b, http.StatusOK, a.Status, a.Body)
 		page := struct{ Items []json.RawMessage }{}

@@ -60,7 +60,7 @@ func (d Delivery) with(l *Ledger, one *Notice, refusals int) Delivery {
 			d.Sent = at
 		}
 	case !d.Sent.IsZero(), e.Result == ResultSkipped:
-	case one.To.Own: // its owner chooses whether the webhook works
+	case one.To.OwnWebhook: // its owner chooses whether the webhook works
 	case e.Result == ResultLost:
 		d.Waits = true
 	case one.At.Unix() < l.Began: // notices were switched on later

@@ -212,7 +212,7 @@ func TestATestMessage(t *testing.T) {
 	s.config.PersonalWebhooks = true
 	at := metav1.NewTime(s.now)
 	s.chosen["ann"] = &peoplev1.Notifications{Webhook: "slack", Test: &at}
-	s.world.Asking = []Person{s.world.Person("ann")}
+	s.world.TestRequests = []Person{s.world.Person("ann")}
 	l, err := ParseLedger(s.stored)
 	require.NoError(t, err)
 	mail, own := l.TestOf("ann", at.Time)

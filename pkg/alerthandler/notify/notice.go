@@ -16,8 +16,8 @@ type Receiver struct {
 	// Person is the name of a person, and Webhook is the name of a webhook. If both names are empty, Address is a configured address of an
 	// administrator.
 	Person, Webhook string
-	// Own selects the person's own webhook instead of mail.
-	Own bool
+	// OwnWebhook selects the person's own webhook instead of mail.
+	OwnWebhook bool
 	// Address is the mail address. It is empty for a person without an address.
 	Address string
 }
@@ -25,7 +25,7 @@ type Receiver struct {
 // Key returns the receiver's key in the record. The key of a person stays the same when the address changes.
 func (r Receiver) Key() string {
 	switch {
-	case r.Own:
+	case r.OwnWebhook:
 		return "own/" + r.Person
 	case r.Person != "":
 		return "person/" + r.Person
@@ -36,7 +36,7 @@ func (r Receiver) Key() string {
 }
 
 // mail reports whether the receiver gets mails.
-func (r Receiver) mail() bool { return r.Webhook == "" && !r.Own }
+func (r Receiver) mail() bool { return r.Webhook == "" && !r.OwnWebhook }
 
 // Notice is one event for one receiver.
 type Notice struct {
@@ -64,8 +64,8 @@ type World struct {
 	Jobs    []Job
 	// Person returns the data about a person. A person who doesn't exist has no address.
 	Person func(name string) Person
-	// Asking holds the people who have recently requested a test message.
-	Asking []Person
+	// TestRequests holds the people who have recently requested a test message.
+	TestRequests []Person
 	// Weekly is the weekly report that is due, or nil.
 	Weekly *Weekly
 	// KeepTag returns the tag that exempts a job from a policy, or "".
@@ -125,8 +125,8 @@ func (c *Config) Notices(w *World) (out []Notice) {
 		j := &w.Jobs[i]
 		out = append(out, c.ofJob(j, w, &known)...)
 	}
-	for i := range w.Asking {
-		out = append(out, c.test(&w.Asking[i])...)
+	for i := range w.TestRequests {
+		out = append(out, c.test(&w.TestRequests[i])...)
 	}
 	return append(out, c.weekly(w.Weekly)...)
 }

@@ -41,8 +41,8 @@ var ErrReplaced = errors.New("another replica has written the record of notices"
 
 // Counters counts notices and failures for metrics.
 type Counters interface {
-	// Told adds n to the number of notices with a result on a channel.
-	Told(channel string, r Result, n int)
+	// Notices adds n to the number of notices with a result on a channel.
+	Notices(channel string, r Result, n int)
 	// Failed counts a failed message or connection that is retried.
 	Failed(channel string)
 }
@@ -54,12 +54,12 @@ type Options struct {
 	World    func() (*World, error)
 	Mail     Channel
 	Webhooks map[string]Channel
-	// Own returns the channel of a person's own webhook. Own is nil if people may not have their own webhooks.
-	Own      func(person string) Channel
-	Store    Store
-	Counters Counters
-	Log      *slog.Logger
-	Now      func() time.Time
+	// OwnWebhook returns the channel of a person's own webhook. OwnWebhook is nil if people may not have their own webhooks.
+	OwnWebhook func(person string) Channel
+	Store      Store
+	Counters   Counters
+	Log        *slog.Logger
+	Now        func() time.Time
 	// Pause is the minimum time between two rounds.
 	Pause time.Duration
 	// Jumped reports whether the clock was set a short time ago. While Jumped returns true, no notice is lost because of its age. A nil Jumped means
@@ -166,7 +166,7 @@ func (n *Notifier) Round(ctx context.Context) (time.Duration, error) {
 	}
 	by, own := map[string][]Batch{}, map[string][]Batch{}
 	for _, b := range batches {
-		if b.To.Own {
+		if b.To.OwnWebhook {
 			own[b.To.Person] = append(own[b.To.Person], b)
 		} else {
 			by[b.To.Webhook] = append(by[b.To.Webhook], b) // "" is mail
@@ -229,7 +229,7 @@ func (n *Notifier) settle(ctx context.Context, due []Notice) (out []Notice) {
 		}
 		n.ledger.finish(d, result, now)
 		n.unsaved = true
-		n.o.Counters.Told(channelOf(d.To), result, 1)
+		n.o.Counters.Notices(channelOf(d.To), result, 1)
 	}
 	n.pending = map[string]Notice{}
 	for i := range out {
@@ -248,7 +248,7 @@ func (n *Notifier) overflown(ctx context.Context) {
 	for key, d := range n.pending {
 		if n.ledger.forgets(&d) {
 			n.lost(ctx, &d)
-			n.o.Counters.Told(channelOf(d.To), ResultLost, 1)
+			n.o.Counters.Notices(channelOf(d.To), ResultLost, 1)
 			delete(n.pending, key)
 		}
 	}
@@ -262,7 +262,7 @@ const (
 
 func channelOf(r Receiver) string {
 	switch {
-	case r.Own:
+	case r.OwnWebhook:
 		return labelOwn
 	case r.Webhook != "":
 		return r.Webhook
@@ -276,7 +276,7 @@ const channelTime = 20 * time.Second
 
 // ownWebhooks sends messages to people's own webhooks. If the time of a round isn't enough, the next round begins with the remaining webhooks.
 func (n *Notifier) ownWebhooks(ctx context.Context, own map[string][]Batch) error {
-	if n.o.Own == nil || len(own) == 0 {
+	if n.o.OwnWebhook == nil || len(own) == 0 {
 		return nil
 	}
 	people := slices.Sorted(maps.Keys(own))
@@ -290,7 +290,7 @@ func (n *Notifier) ownWebhooks(ctx context.Context, own map[string][]Batch) erro
 		if over() {
 			return nil
 		}
-		if _, err := n.channel(ctx, n.o.Own(name), labelOwn, labelOwn+" "+name, own[name], end); err != nil {
+		if _, err := n.channel(ctx, n.o.OwnWebhook(name), labelOwn, labelOwn+" "+name, own[name], end); err != nil {
 			return err
 		}
 	}
@@ -399,7 +399,7 @@ func (n *Notifier) send(ctx context.Context, s Session, label, channel string, p
 			}
 			delete(n.backoff, channel)
 			delete(n.backoff, "to "+b.To.Key())
-			n.o.Counters.Told(label, ResultSent, len(b.Notices))
+			n.o.Counters.Notices(label, ResultSent, len(b.Notices))
 			continue
 		}
 		if !errors.Is(err, ErrUnknown) {

@@ -63,8 +63,8 @@ func (s *scene) Send(_ context.Context, address string, m *Message) error {
 	return s.answer
 }
 
-func (s *scene) Told(channel string, r Result, n int) { s.counts[channel+" "+string(r)] += n }
-func (s *scene) Failed(string)                        { s.failures++ }
+func (s *scene) Notices(channel string, r Result, n int) { s.counts[channel+" "+string(r)] += n }
+func (s *scene) Failed(string)                           { s.failures++ }
 
 // store is one replica's copy of the record.
 type store struct {
@@ -140,7 +140,7 @@ type replica struct {
 }
 
 func (s *scene) replica() *replica {
-	return &replica{s, New(Options{Config: s.config, World: s.look, Own: s.own, Mail: s, Webhooks: map[string]Channel{"chat": s}, Store: &store{s: s}, Counters: s,
+	return &replica{s, New(Options{Config: s.config, World: s.look, OwnWebhook: s.own, Mail: s, Webhooks: map[string]Channel{"chat": s}, Store: &store{s: s}, Counters: s,
 		Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)), Now: func() time.Time { return s.now }, Jumped: func() bool { return s.jumped }})}
 }
 

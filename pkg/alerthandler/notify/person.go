@@ -38,7 +38,7 @@ func (c *Config) channels(p *Person, at time.Time, required bool) (out []Receive
 		out = append(out, Receiver{Person: p.Name, Address: p.Address})
 	}
 	if c.PersonalWebhooks && chosen.Webhook != "" && chosen.Counts(peoplev1.FromWebhook, at) {
-		out = append(out, Receiver{Person: p.Name, Own: true})
+		out = append(out, Receiver{Person: p.Name, OwnWebhook: true})
 	}
 	return out
 }
@@ -101,5 +101,5 @@ func (l *Ledger) TestOf(name string, at time.Time) (mail, own TestResult) {
 		}
 		return TestResult(e.Result)
 	}
-	return of(Receiver{Person: name}), of(Receiver{Person: name, Own: true})
+	return of(Receiver{Person: name}), of(Receiver{Person: name, OwnWebhook: true})
 }

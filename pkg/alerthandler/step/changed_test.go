@@ -22,7 +22,7 @@ func TestAMachineThatChangesBeforeItIsReturned(t *testing.T) {
 		return a, f
 	}
 	for name, change := range map[string]func(*step.Facts){
-		"until its agent finds no fault: GPU 3: XID 79": func(f *step.Facts) { f.Machine.Sick = "GPU 3: XID 79" },
+		"until its agent finds no fault: GPU 3: XID 79": func(f *step.Facts) { f.Machine.BrokenGPUs = "GPU 3: XID 79" },
 		"while the action restart-x restarts it":        func(f *step.Facts) { f.Restarting = "restart-x" },
 	} {
 		a, f := begun()
@@ -39,7 +39,7 @@ func TestAMachineThatChangesBeforeItIsReturned(t *testing.T) {
 		require.Equal(t, "node3 stays cordoned "+name, n.Status.Message)
 	}
 	a, f := begun()
-	f.Stays = "it stays out"
+	f.NoReturn = "it stays out"
 	n := step.Decide(a, f, start.Add(time.Minute))
 	require.Equal(t, step.EffectStay, n.Effect)
 	a.Status, f.Machine.Mark.Stays, f.Machine.Mark.Reason = n.Status, true, "it stays out"

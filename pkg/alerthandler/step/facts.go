@@ -21,9 +21,9 @@ type Facts struct {
 	Forbidden error
 	// Limit is the decision about the limits of policies for this Action.
 	Limit Limit
-	// Stays is the reason why policies don't return the machine to service or don't requeue the job, or "".
-	Stays string
-	Hours *Hours
+	// NoReturn is the reason why policies don't return the machine to service or don't requeue the job, or "".
+	NoReturn string
+	Hours    *Hours
 	// Notice is the delivery of the notice that announces the end of a job, or nil if no such notice is sent.
 	Notice *Notice
 	// Jumped reports whether the machine's clock was set a short time ago. While Jumped is true, no Action begins, and no Action ends because of the
@@ -78,8 +78,8 @@ type Machine struct {
 	Mark *v1.Mark
 	// Returns holds the times at which policies returned the Node to service.
 	Returns []time.Time
-	// Sick describes the broken GPUs that the machine's agent reports, or is "".
-	Sick string
+	// BrokenGPUs describes the broken GPUs that the machine's agent reports, or is "".
+	BrokenGPUs string
 	// Ready reports whether the Node is Ready. Boot is the last boot ID that the kubelet reported.
 	Ready bool
 	Boot  string

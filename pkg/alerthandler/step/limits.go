@@ -32,8 +32,8 @@ type Limits struct {
 	Waits func(*v1.Action) bool
 }
 
-// Stays returns the reason why policies don't return a machine to service again because of the limit, or "".
-func (l Limits) Stays(returns []time.Time, now time.Time) string {
+// NoReturn returns the reason why policies don't return a machine to service again because of the limit, or "".
+func (l Limits) NoReturn(returns []time.Time, now time.Time) string {
 	n := 0
 	for _, at := range returns {
 		if now.Sub(at) < l.ReturnsWithin {
@@ -51,8 +51,8 @@ func (l Limits) Stays(returns []time.Time, now time.Time) string {
 
 const day = 24 * time.Hour
 
-// StaysJob returns the reason why policies don't requeue a job again because of the limit, or "". requeues holds the times of their earlier requeues.
-func (l Limits) StaysJob(requeues []time.Time, now time.Time) string {
+// NoRequeue returns the reason why policies don't requeue a job again because of the limit, or "". requeues holds the times of their earlier requeues.
+func (l Limits) NoRequeue(requeues []time.Time, now time.Time) string {
 	n := 0
 	for _, at := range requeues {
 		if now.Sub(at) < day {

@@ -56,10 +56,10 @@ func TestTheFirstStepOfARequeue(t *testing.T) {
 		{"another Action has announced it, and a dry run", requeue(dryRun), with(func(f *step.Facts) { f.Announced = announced(0) }), v1.PhaseSucceeded, "", "dry run"},
 		{"another Action has announced it, and a person", requeue(byAdmin), with(func(f *step.Facts) { f.Announced = announced(0) }), v1.PhaseActing, step.EffectRequeue, ""},
 		{"a person has withdrawn another one", requeue(grace(time.Hour)), with(func(f *step.Facts) { f.Withdrawn = "canceled with the action broken-2: root1: not now" }), v1.PhaseCanceled, "", "root1: not now"},
-		{"too often", requeue(), with(func(f *step.Facts) { f.Stays = "too often" }), v1.PhaseRefused, "", "ann/train: too often"},
-		{"too often, and a limit", requeue(), with(func(f *step.Facts) { f.Stays, f.Limit.Wait = "too often", "wait" }), v1.PhaseRefused, "", "too often"},
-		{"too often, by a dry run", requeue(dryRun), with(func(f *step.Facts) { f.Stays = "too often" }), v1.PhaseRefused, "", "too often"},
-		{"too often for policies", requeue(byAdmin), with(func(f *step.Facts) { f.Stays = "too often" }), v1.PhaseActing, step.EffectRequeue, ""},
+		{"too often", requeue(), with(func(f *step.Facts) { f.NoReturn = "too often" }), v1.PhaseRefused, "", "ann/train: too often"},
+		{"too often, and a limit", requeue(), with(func(f *step.Facts) { f.NoReturn, f.Limit.Wait = "too often", "wait" }), v1.PhaseRefused, "", "too often"},
+		{"too often, by a dry run", requeue(dryRun), with(func(f *step.Facts) { f.NoReturn = "too often" }), v1.PhaseRefused, "", "too often"},
+		{"too often for policies", requeue(byAdmin), with(func(f *step.Facts) { f.NoReturn = "too often" }), v1.PhaseActing, step.EffectRequeue, ""},
 		{"a limit", requeue(), with(func(f *step.Facts) { f.Limit = step.Limit{Wait: "wait", After: time.Minute} }), v1.PhasePending, "", "wait"},
 		{"no job", requeue(func(a *v1.Action) { a.Spec.Job = nil }), facts(), v1.PhaseRefused, "", "no job"},
 	} {
@@ -118,7 +118,7 @@ func TestTheLimitsOfRequeues(t *testing.T) {
 func TestPoliciesRequeueAJobOnlySoOften(t *testing.T) {
 	l := step.Limits{RequeuesPerJob: 3}
 	at := []time.Time{start.Add(-24 * time.Hour), start.Add(-23 * time.Hour), start.Add(-2 * time.Hour)}
-	require.Empty(t, l.StaysJob(at, start), "the first one was a day ago")
-	require.Equal(t, "it isn't requeued: policies have done so 3 times within a day (limits.requeuesPerJob: 3)", l.StaysJob(append(at, start), start))
-	require.Equal(t, "policies requeue no job (limits.requeuesPerJob: 0)", step.Limits{}.StaysJob(nil, start))
+	require.Empty(t, l.NoRequeue(at, start), "the first one was a day ago")
+	require.Equal(t, "it isn't requeued: policies have done so 3 times within a day (limits.requeuesPerJob: 3)", l.NoRequeue(append(at, start), start))
+	require.Equal(t, "policies requeue no job (limits.requeuesPerJob: 0)", step.Limits{}.NoRequeue(nil, start))
 }

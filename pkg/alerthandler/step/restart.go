@@ -57,7 +57,7 @@ func (d *decision) unfit() string {
 // restarted reports whether a policy no longer needs the restart. Another Action, for example for another GPU, may have restarted the machine, and
 // the agent reports no fault since. For the reset of a GPU, only faults of that GPU count.
 func (d *decision) restarted() bool {
-	sick := d.f.Machine.Sick
+	sick := d.f.Machine.BrokenGPUs
 	if d.a.Spec.Do == v1.OperationResetGPU && !strings.Contains(sick, fmt.Sprintf("GPU %d: ", *d.a.Spec.Machine.GPU)) {
 		sick = ""
 	}
@@ -90,7 +90,7 @@ func (d *decision) restart() Next {
 	switch answer := m.Restart; {
 	case answer != nil && !answer.Done:
 		return d.end(v1.PhaseFailed, fmt.Sprintf("%s stays cordoned: %s", name, cmp.Or(answer.Message, "its agent couldn't restart it")))
-	case answer != nil && restarted && m.Ready && m.Sick == "":
+	case answer != nil && restarted && m.Ready && m.BrokenGPUs == "":
 		return d.end(v1.PhaseSucceeded, cmp.Or(answer.Message, name+" has restarted"))
 	case over:
 		return d.end(v1.PhaseFailed, fmt.Sprintf("%s stays cordoned: %s", name, d.overdue(restarted)))
@@ -116,8 +116,8 @@ func (d *decision) overdue(restarted bool) string {
 		return fmt.Sprintf("it hasn't come back within %s; look at its console, or restart it by its management controller", restartTimeout)
 	case !m.Ready:
 		return fmt.Sprintf("it has restarted, but isn't ready within %s; see journalctl -u kubelet on it", restartTimeout)
-	case m.Sick != "":
-		return fmt.Sprintf("it has restarted, but its agent still finds a fault after %s: %s", restartTimeout, m.Sick)
+	case m.BrokenGPUs != "":
+		return fmt.Sprintf("it has restarted, but its agent still finds a fault after %s: %s", restartTimeout, m.BrokenGPUs)
 	}
 	return fmt.Sprintf("it has restarted, but its agent hasn't checked its GPUs within %s; see paictl service status -n agent", restartTimeout)
 }

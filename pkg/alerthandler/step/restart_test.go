@@ -66,7 +66,7 @@ func TestTheFirstStepOfARestart(t *testing.T) {
 		{"a restart has failed, and a later one hasn't", onMachine(v1.OperationRestartMachine), drained(func(f *step.Facts) { f.Spent, f.Restarted = "restart-x has failed", "restart-y" }), v1.PhaseSucceeded, "", "by the action restart-y"},
 		{"another restart has ended", onMachine(v1.OperationRestartMachine), drained(func(f *step.Facts) { f.Restarted = "restart-x" }), v1.PhaseSucceeded, "", "node3 has restarted since the alert began, by the action restart-x"},
 		{"another restart has ended, and the machine was returned", onMachine(v1.OperationRestartMachine), drained(cordoned(false), func(f *step.Facts) { f.Restarted = "restart-x" }), v1.PhaseSucceeded, "", "has restarted"},
-		{"another restart has ended, and a GPU broke again", onMachine(v1.OperationRestartMachine), drained(func(f *step.Facts) { f.Restarted, f.Machine.Sick = "restart-x", "GPU 2" }), v1.PhaseActing, step.EffectRestart, ""},
+		{"another restart has ended, and a GPU broke again", onMachine(v1.OperationRestartMachine), drained(func(f *step.Facts) { f.Restarted, f.Machine.BrokenGPUs = "restart-x", "GPU 2" }), v1.PhaseActing, step.EffectRestart, ""},
 		{"a person wants another restart", onMachine(v1.OperationRestartMachine, byAdmin), drained(func(f *step.Facts) { f.Restarted = "restart-x" }), v1.PhaseActing, step.EffectRestart, ""},
 		{"another restart has ended, and limits", onMachine(v1.OperationRestartMachine), drained(func(f *step.Facts) { f.Restarted, f.Limit.Wait = "restart-x", "wait" }), v1.PhaseSucceeded, "", "has restarted"},
 		{"a limit", onMachine(v1.OperationRestartMachine), drained(func(f *step.Facts) { f.Limit = step.Limit{Wait: "wait", After: time.Minute} }), v1.PhasePending, "", "wait"},
@@ -100,10 +100,10 @@ func TestARestart(t *testing.T) {
 	require.Equal(t, v1.PhaseActing, apply().Status.Phase)
 	f.Machine.Boot = "boot-2"
 	require.Contains(t, apply().Status.Message, "has restarted, and waits until")
-	f.Machine.Ready, f.Machine.Sick = true, "GPU 3: XID 79"
+	f.Machine.Ready, f.Machine.BrokenGPUs = true, "GPU 3: XID 79"
 	f.Machine.Restart = &step.Answer{Done: true, Message: "none of its GPUs has a fault"}
 	require.Equal(t, v1.PhaseActing, apply().Status.Phase, "the condition of the Node is still that of before")
-	f.Machine.Sick = ""
+	f.Machine.BrokenGPUs = ""
 	n := apply()
 	require.Equal(t, v1.PhaseSucceeded, n.Status.Phase)
 	require.Equal(t, "none of its GPUs has a fault", n.Status.Message)
@@ -117,7 +117,7 @@ func TestARestartThatFailsSaysWhatToDo(t *testing.T) {
 		"look at its console":                   func(m *step.Machine) { m.Ready = false },
 		"see journalctl -u kubelet on it":       func(m *step.Machine) { m.Boot, m.Ready = "boot-2", false },
 		"hasn't checked its GPUs":               func(m *step.Machine) { m.Boot = "boot-2" },
-		"still finds a fault after 30m0s: lost": func(m *step.Machine) { m.Boot, m.Sick = "boot-2", "lost" },
+		"still finds a fault after 30m0s: lost": func(m *step.Machine) { m.Boot, m.BrokenGPUs = "boot-2", "lost" },
 		"the order wasn't given; isn't drained": nil,
 	} {
 		a, f := onMachine(v1.OperationRestartMachine), drained()

@@ -171,8 +171,8 @@ func (d *decision) unready() string {
 		return ""
 	case d.f.Restarting != "":
 		return "while the action " + d.f.Restarting + " restarts it"
-	case d.f.Machine.Sick != "":
-		return "until its agent finds no fault: " + d.f.Machine.Sick
+	case d.f.Machine.BrokenGPUs != "":
+		return "until its agent finds no fault: " + d.f.Machine.BrokenGPUs
 	case !d.f.Machine.Ready:
 		return "until its kubelet is ready"
 	case d.a.Spec.Machine.GPU != nil && !d.f.Machine.Agent:
@@ -205,14 +205,14 @@ func (d *decision) stays() string {
 	case d.a.Spec.By.Kind != v1.ByPolicy:
 		return ""
 	case d.a.Spec.Do == v1.OperationRequeueJob:
-		return d.f.Stays
+		return d.f.NoReturn
 	case d.a.Spec.Do != v1.OperationUncordon:
 		return ""
 	}
 	if m := d.f.Machine.Mark; m != nil && m.Stays {
 		return m.Reason
 	}
-	return d.f.Stays
+	return d.f.NoReturn
 }
 
 // expired returns the message of an Action that couldn't begin in time, with the reason of the delay.

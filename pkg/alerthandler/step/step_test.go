@@ -94,8 +94,8 @@ func TestTheFirstStep(t *testing.T) {
 		{"a GPU is reset", onMachine(v1.OperationResetGPU), facts(), v1.PhaseActing, step.EffectReset, "GPU 2 of node3"},
 		{"another Action resets it", onMachine(v1.OperationResetGPU), with(func(f *step.Facts) { f.Restarting = "broken-2" }), v1.PhasePending, "", "it waits: the action broken-2 resets GPU 2 of node3"},
 		{"another Action has reset it", onMachine(v1.OperationResetGPU), with(func(f *step.Facts) { f.Restarted = "broken-2" }), v1.PhaseSucceeded, "", "was reset since the alert began, by the action broken-2"},
-		{"another Action has reset it, and it is broken", onMachine(v1.OperationResetGPU), with(func(f *step.Facts) { f.Restarted, f.Machine.Sick = "broken-2", "GPU 2: XID 48" }), v1.PhaseActing, step.EffectReset, ""},
-		{"another Action has reset it, and another GPU is broken", onMachine(v1.OperationResetGPU), with(func(f *step.Facts) { f.Restarted, f.Machine.Sick = "broken-2", "GPU 12: XID 48" }), v1.PhaseSucceeded, "", "was reset since"},
+		{"another Action has reset it, and it is broken", onMachine(v1.OperationResetGPU), with(func(f *step.Facts) { f.Restarted, f.Machine.BrokenGPUs = "broken-2", "GPU 2: XID 48" }), v1.PhaseActing, step.EffectReset, ""},
+		{"another Action has reset it, and another GPU is broken", onMachine(v1.OperationResetGPU), with(func(f *step.Facts) { f.Restarted, f.Machine.BrokenGPUs = "broken-2", "GPU 12: XID 48" }), v1.PhaseSucceeded, "", "was reset since"},
 		{"a person resets it again", onMachine(v1.OperationResetGPU, byAdmin), with(func(f *step.Facts) { f.Restarted = "broken-2" }), v1.PhaseActing, step.EffectReset, ""},
 		{"no GPU", onMachine(v1.OperationResetGPU, func(a *v1.Action) { a.Spec.Machine.GPU = nil }), facts(), v1.PhaseRefused, "", "no GPU"},
 		{"no target", stop(func(a *v1.Action) { a.Spec.Job = nil }), facts(), v1.PhaseRefused, "", "no job"},
@@ -262,7 +262,7 @@ func TestTheGraceThatBeginsAgainOutlastsTheExpiry(t *testing.T) {
 // at once.
 func TestAMachineWithABrokenGPUStaysCordoned(t *testing.T) {
 	a, f := onMachine(v1.OperationUncordon), facts()
-	f.Machine.Unschedulable, f.Machine.Mark, f.Machine.Sick = true, &v1.Mark{Action: "broken-1", By: v1.Requester{Kind: v1.ByPolicy}}, "GPU 3: XID 79"
+	f.Machine.Unschedulable, f.Machine.Mark, f.Machine.BrokenGPUs = true, &v1.Mark{Action: "broken-1", By: v1.Requester{Kind: v1.ByPolicy}}, "GPU 3: XID 79"
 	n := step.Decide(a, f, start)
 	require.Equal(t, v1.PhasePending, n.Status.Phase)
 	require.Equal(t, "node3 stays cordoned until its agent finds no fault: GPU 3: XID 79", n.Status.Message)
@@ -271,7 +271,7 @@ func TestAMachineWithABrokenGPUStaysCordoned(t *testing.T) {
 	require.Equal(t, "it wasn't begun until 2026-11-30T11:00:00Z, when it expired; before that: node3 stays cordoned until its agent finds no fault: GPU 3: XID 79",
 		step.Decide(a, f, start.Add(3*time.Hour)).Status.Message)
 	require.Equal(t, step.EffectUncordon, step.Decide(onMachine(v1.OperationUncordon, byAdmin), f, start).Effect)
-	f.Machine.Sick = ""
+	f.Machine.BrokenGPUs = ""
 	require.Equal(t, step.EffectUncordon, step.Decide(a, f, start.Add(time.Minute)).Effect)
 }
 
@@ -285,14 +285,14 @@ func TestAMachineThatBreaksAgainStaysOut(t *testing.T) {
 		}
 		return out
 	}
-	require.Empty(t, l.Stays(nil, start))
-	require.Empty(t, l.Stays(ago(200, 100, 50), start))
-	stays := l.Stays(ago(167, 100, 50), start)
+	require.Empty(t, l.NoReturn(nil, start))
+	require.Empty(t, l.NoReturn(ago(200, 100, 50), start))
+	stays := l.NoReturn(ago(167, 100, 50), start)
 	require.Equal(t, "it stays out: policies have returned it to service 3 times within 168h0m0s, and it broke again", stays)
-	require.NotEmpty(t, step.Limits{}.Stays(nil, start))
+	require.NotEmpty(t, step.Limits{}.NoReturn(nil, start))
 
 	a, f := onMachine(v1.OperationUncordon), facts()
-	f.Stays, f.Machine.Unschedulable, f.Machine.Mark, f.Machine.Sick = stays, true, &v1.Mark{Action: "broken-1", By: v1.Requester{Kind: v1.ByPolicy}, Reason: "XID 79"}, "GPU 3"
+	f.NoReturn, f.Machine.Unschedulable, f.Machine.Mark, f.Machine.BrokenGPUs = stays, true, &v1.Mark{Action: "broken-1", By: v1.Requester{Kind: v1.ByPolicy}, Reason: "XID 79"}, "GPU 3"
 	n := step.Decide(a, f, start)
 	require.Equal(t, v1.PhasePending, n.Status.Phase)
 	require.Equal(t, step.EffectStay, n.Effect)
@@ -303,13 +303,13 @@ func TestAMachineThatBreaksAgainStaysOut(t *testing.T) {
 	require.Equal(t, v1.PhaseRefused, n.Status.Phase)
 	require.Equal(t, "node3: "+stays, n.Status.Message)
 	require.Empty(t, n.Effect)
-	f.Stays = ""
+	f.NoReturn = ""
 	require.Equal(t, v1.PhaseRefused, step.Decide(onMachine(v1.OperationUncordon), f, start).Status.Phase, "the mark remains when the time is over")
 	require.Equal(t, step.EffectUncordon, step.Decide(onMachine(v1.OperationUncordon, byAdmin), f, start).Effect)
-	f.Stays, f.Machine.Mark.Stays = stays, false
+	f.NoReturn, f.Machine.Mark.Stays = stays, false
 	require.Equal(t, v1.PhaseRefused, step.Decide(onMachine(v1.OperationUncordon, dryRun), f, start).Status.Phase)
 	require.Empty(t, step.Decide(onMachine(v1.OperationUncordon, dryRun), f, start).Effect)
-	require.Equal(t, step.EffectCordon, step.Decide(onMachine(v1.OperationCordon), &step.Facts{Machine: &step.Machine{UID: "n3"}, Stays: stays}, start).Effect)
+	require.Equal(t, step.EffectCordon, step.Decide(onMachine(v1.OperationCordon), &step.Facts{Machine: &step.Machine{UID: "n3"}, NoReturn: stays}, start).Effect)
 }
 
 // A reset waits until the agent has answered this request.

@@ -36,9 +36,9 @@ func (m *Mark) With(other Mark) Mark {
 	return out
 }
 
-// Staying returns the mark of a machine that policies don't return to service, with the reason. The mark still contains all Actions for which the
+// KeptOut returns the mark of a machine that policies don't return to service, with the reason. The mark still contains all Actions for which the
 // machine is cordoned.
-func (m *Mark) Staying(reason string) Mark {
+func (m *Mark) KeptOut(reason string) Mark {
 	out := *m
 	out.Reason, out.Stays = reason, true
 	return out

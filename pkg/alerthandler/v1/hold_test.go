@@ -29,7 +29,7 @@ func TestAMarkHasTheActionsOfSeveralAlerts(t *testing.T) {
 	assert.Equal(t, both.Tainted, both.Without("broken-gpus-0c4f-1-3").Tainted, "it is the same cordon")
 	assert.Nil(t, rest.Without("hot-77aa-1-2"))
 
-	stays := both.Staying("it broke again")
+	stays := both.KeptOut("it broke again")
 	assert.True(t, stays.Stays)
 	assert.Equal(t, "it broke again", stays.Reason)
 	assert.Equal(t, m.Action, stays.Action)

@@ -28,8 +28,8 @@ import (
 // patience is how long the user may take to sign in with the browser.
 const patience = 10 * time.Minute
 
-// Here reports whether a browser can be opened on this machine. It returns false in an SSH session, in CI, and without a display.
-func Here(getenv func(string) string) bool {
+// Available reports whether a browser can be opened on this machine. It returns false in an SSH session, in CI, and without a display.
+func Available(getenv func(string) string) bool {
 	if getenv("SSH_CONNECTION") != "" || getenv("CI") != "" {
 		return false
 	}

@@ -39,7 +39,7 @@ func say(t *testing.T, s *servertest.Server, path string, in any, out any) {
 	t.Helper()
 	body, err := json.Marshal(in)
 	require.NoError(t, err)
-	a := s.Ask("POST", path, "", string(body), "Content-Type", "application/json", "Sec-Fetch-Site", "same-origin")
+	a := s.Do("POST", path, "", string(body), "Content-Type", "application/json", "Sec-Fetch-Site", "same-origin")
 	require.Equal(t, 200, a.Status, a.Body)
 	a.Into(out)
 }
@@ -150,6 +150,6 @@ func TestABrowserElsewhereSignsIn(t *testing.T) {
 
 func TestWhereABrowserCanBeOpened(t *testing.T) {
 	for _, env := range []map[string]string{{"SSH_CONNECTION": "x", "DISPLAY": ":0"}, {"CI": "true", "DISPLAY": ":0"}} {
-		assert.False(t, browser.Here(func(key string) string { return env[key] }))
+		assert.False(t, browser.Available(func(key string) string { return env[key] }))
 	}
 }

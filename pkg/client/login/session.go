@@ -93,7 +93,7 @@ func (s *Session) renew(ctx context.Context, old secret.String) (secret.String, 
 		if err != nil {
 			return err
 		}
-		c.Access, c.Expires = pair.Access, s.now().Add(time.Duration(pair.Life)*time.Second)
+		c.Access, c.Expires = pair.Access, s.now().Add(time.Duration(pair.Lifetime)*time.Second)
 		if pair.Refresh.IsSet() {
 			c.Refresh = pair.Refresh
 		}

@@ -101,7 +101,7 @@ func (i *issuer) Refresh(_ context.Context, refresh secret.String) (*client.Pair
 	}
 	i.n++
 	i.good = fmt.Sprint("refresh-", i.n)
-	return &client.Pair{Access: secret.String(fmt.Sprint("access-", i.n)), Refresh: secret.String(i.good), Life: 900}, nil
+	return &client.Pair{Access: secret.String(fmt.Sprint("access-", i.n)), Refresh: secret.String(i.good), Lifetime: 900}, nil
 }
 
 func signedIn(t *testing.T, s Store, now time.Time) {

@@ -94,7 +94,7 @@ func ownCertificates(files map[string]string) (map[string][]byte, error) {
 		if !ok {
 			continue
 		}
-		own, err := pki.Own([]byte(certs), []byte(files[name+".key"]))
+		own, err := pki.CertificateOf([]byte(certs), []byte(files[name+".key"]))
 		if err != nil {
 			return nil, hint.Errorf("compare them on all masters: openssl x509 -noout -pubkey -in /"+name+".crt; openssl pkey -pubout -in /"+name+".key",
 				"/%[1]s.crt and /%[1]s.key don't belong together, and no cluster can be restored from them: %w", name, err)

@@ -171,8 +171,8 @@ func Edit(dir string) (*Writer, *Bundle, error) {
 	return w, b, nil
 }
 
-// Bring moves a driver package from file into the bundle and records it. It replaces an existing file.
-func (w *Writer) Bring(a Artifact, file string) error {
+// AddDriverPackage moves a driver package from file into the bundle and records it. It replaces an existing file.
+func (w *Writer) AddDriverPackage(a Artifact, file string) error {
 	fi, err := os.Stat(file)
 	if err != nil {
 		return fmt.Errorf("add %s: %w", a.Name, err)

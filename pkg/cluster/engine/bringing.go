@@ -182,7 +182,7 @@ func (b *bringing) fetch(ctx context.Context, t transfer) error {
 	return nil
 }
 
-func (b *bringing) judge(t transfer, w peer.Word, v verdict) {
+func (b *bringing) judge(t transfer, w peer.Message, v verdict) {
 	p, from := b.p, t.from.name
 	if w.Failure == peer.Wrong {
 		p.r.Emit(Event{Kind: EventWarning, Host: b.n.Hostname, Phase: b.phase, Message: fmt.Sprintf("%s got wrong content from %s and has thrown it away: %s", t.file.Path, from, w.Error),
@@ -235,7 +235,7 @@ func (b *bringing) progress(what string, n int64) {
 type words struct {
 	got  func(n int64)
 	buf  []byte
-	last peer.Word
+	last peer.Message
 	sum  int64
 }
 
@@ -252,7 +252,7 @@ func (w *words) Write(b []byte) (int, error) {
 			}
 			return len(b), nil
 		}
-		var said peer.Word
+		var said peer.Message
 		if err := json.Unmarshal(w.buf[:i], &said); err != nil {
 			return 0, fmt.Errorf("unexpected answer %.100q", strings.TrimSpace(string(w.buf[:i])))
 		}

@@ -347,7 +347,7 @@ func TestWordsOfAMachineAreReadLineByLine(t *testing.T) {
 		require.NoError(t, err)
 	}
 	assert.Equal(t, int64(9), got)
-	assert.Equal(t, peer.Word{Got: 9, Done: true, Shared: true}, w.last)
+	assert.Equal(t, peer.Message{Got: 9, Done: true, Shared: true}, w.last)
 	_, err := w.Write([]byte("Segmentation fault\n"))
 	require.ErrorContains(t, err, `unexpected answer "Segmentation fault"`)
 	_, err = (&words{}).Write([]byte(strings.Repeat("x", longestWord+1)))

@@ -20,10 +20,10 @@ type Copy struct {
 
 const phaseCopy = "copy"
 
-// TellCopy warns at the end of a run if the cluster's copy of the configuration differs from the configuration of the run. Services use the copy, and
-// an operator may forget to push a changed layout. Without a copy, TellCopy doesn't warn, because such a cluster has no services. A failed comparison
+// WarnAboutCopy warns at the end of a run if the cluster's copy of the configuration differs from the configuration of the run. Services use the copy, and
+// an operator may forget to push a changed layout. Without a copy, WarnAboutCopy doesn't warn, because such a cluster has no services. A failed comparison
 // doesn't fail the run.
-func (r *Run) TellCopy(ctx context.Context) {
+func (r *Run) WarnAboutCopy(ctx context.Context) {
 	c, n := r.Opts.Copy, r.Leader
 	if c == nil || n == nil || r.Host(n) == nil || r.IsAside(n) {
 		return

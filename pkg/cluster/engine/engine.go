@@ -145,18 +145,18 @@ func (r *Run) ClosePeers() {
 	}
 }
 
-// LeftAlone reports whether an error means that a machine stays unchanged although it needs changes.
-func LeftAlone(err error) bool {
+// Unchanged reports whether an error means that a machine stays unchanged although it needs changes.
+func Unchanged(err error) bool {
 	_, is := errors.AsType[interface {
 		error
-		LeftAlone()
+		Unchanged()
 	}](err)
 	return is
 }
 
 // SetAside records and emits the failure of a host. The run continues without this host. Only the host's first failure is recorded.
 func (r *Run) SetAside(n *Node, phase string, err error) {
-	f := Failed{Host: n.Hostname, Phase: phase, Error: err.Error(), Hint: hint.Of(err), Untouched: LeftAlone(err)}
+	f := Failed{Host: n.Hostname, Phase: phase, Error: err.Error(), Hint: hint.Of(err), Untouched: Unchanged(err)}
 	r.Mu.Lock()
 	_, known := r.Failed[n.Hostname]
 	if !known {
@@ -357,8 +357,8 @@ func IsCancel(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || errors.Is(err, context.Canceled)
 }
 
-// Alive returns the connected nodes that haven't failed.
-func (r *Run) Alive(nodes []*Node) []*Node {
+// Working returns the connected nodes that haven't failed.
+func (r *Run) Working(nodes []*Node) []*Node {
 	var out []*Node
 	for _, n := range nodes {
 		if r.Host(n) != nil && !r.IsAside(n) {

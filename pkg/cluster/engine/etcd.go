@@ -50,8 +50,8 @@ func (v *EtcdView) Has(n *Node) bool {
 	return v != nil && slices.ContainsFunc(v.Members, func(m EtcdMember) bool { return m.Is(n) })
 }
 
-// LookAtEtcd reads the list of members from the leader's etcd. It returns nil if etcd didn't respond, or if the list doesn't contain the leader.
-func (r *Run) LookAtEtcd(ctx context.Context, leader *Node) (*EtcdView, error) {
+// ReadEtcd reads the list of members from the leader's etcd. It returns nil if etcd didn't respond, or if the list doesn't contain the leader.
+func (r *Run) ReadEtcd(ctx context.Context, leader *Node) (*EtcdView, error) {
 	a, err := Answer(r.Read(ctx, leader, PhaseInit, "etcd", EtcdScript+"e_members\n"))
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (w *World) EtcdMatters() bool {
 // Unmarked reports whether a former member still has etcd's data, but no longer has the files by which paictl recognizes a member.
 func (w *World) Unmarked(n *Node) bool {
 	a := w.Of(n, PhaseJoin)
-	return n.ControlPlane && !w.Forgotten && !w.Member(n) && a.Value("once") == "yes" && a.Value("etcd") == "there"
+	return n.ControlPlane && !w.NoMembers && !w.Member(n) && a.Value("once") == "yes" && a.Value("etcd") == "there"
 }
 
 // Expelled reports whether a master has the state of an etcd member, but etcd doesn't list the master. Such a master was removed while it was off,

@@ -10,8 +10,8 @@ import (
 // Facts holds the output of a node's detection script. Each phase has a section.
 type Facts struct {
 	Sections map[string]answer.Answer
-	// Asked and Answered are the times at which the script was started and its output arrived, according to the operator's clock.
-	Asked, Answered time.Time
+	// QueriedAt and AnsweredAt are the times at which the script was started and its output arrived, according to the operator's clock.
+	QueriedAt, AnsweredAt time.Time
 }
 
 // Decoded returns the content of a base64 field, or nil if the field isn't valid base64.

@@ -19,7 +19,7 @@ import (
 
 // Member reports whether a machine belongs to a cluster that paictl has created, according to the machine's own state.
 func (w *World) Member(n *Node) bool {
-	return !w.Forgotten && w.Of(n, PhaseJoin).Value("member") == "yes"
+	return !w.NoMembers && w.Of(n, PhaseJoin).Value("member") == "yes"
 }
 
 // Members returns the control plane machines that are members of a cluster, sorted by address.
@@ -161,9 +161,9 @@ func membersText(names []string) string {
 	return fmt.Sprintf("the machine and %d others are members", len(names)-1)
 }
 
-// LookBeyond determines whether machines outside of --limit belong to a cluster, before a new cluster is created. It skips machines that don't
+// CheckBeyondLimit determines whether machines outside of --limit belong to a cluster, before a new cluster is created. It skips machines that don't
 // respond.
-func (r *Run) LookBeyond(ctx context.Context, w *World) error {
+func (r *Run) CheckBeyondLimit(ctx context.Context, w *World) error {
 	var rest []*Node
 	for _, n := range r.Spec.Nodes {
 		if w.Facts[n.Hostname] == nil && !n.ControlPlane && !r.IsAside(n) {
@@ -194,7 +194,7 @@ func (r *Run) LookBeyond(ctx context.Context, w *World) error {
 // FindLeader chooses the leader for a run without a survey. It prefers a member whose API server responds. It never chooses a machine in the list
 // without. It returns nil if no member of a cluster responded.
 func (r *Run) FindLeader(ctx context.Context, without []*Node) (*Node, error) {
-	machines := slices.DeleteFunc(r.Alive(r.Spec.ControlPlane()), func(n *Node) bool { return slices.Contains(without, n) })
+	machines := slices.DeleteFunc(r.Working(r.Spec.ControlPlane()), func(n *Node) bool { return slices.Contains(without, n) })
 	said := make(chan leaderAnswer, len(machines))
 	errs := r.Each(ctx, machines, func(ctx context.Context, n *Node) error {
 		res, err := r.Read(ctx, n, "leader", "look", r.Spec.SelfAPI(n)+`

@@ -70,7 +70,7 @@ func (r *Run) Lock(ctx context.Context) (context.Context, func(), error) {
 			_ = s.Close() // the lock ends with the session in any case
 		}
 	}
-	machines := r.Alive(r.Spec.ControlPlane())
+	machines := r.Working(r.Spec.ControlPlane())
 	for _, n := range machines {
 		s, err := r.lockOn(ctx, n)
 		if err != nil {

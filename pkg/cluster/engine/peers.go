@@ -183,15 +183,15 @@ func (p *Peers) close() {
 	wg.Wait()
 }
 
-// Brings reports whether machines may serve a file. Machines may serve only files of the bundle.
-func (p *Peers) Brings(f ssh.File) bool {
+// Serves reports whether machines may serve a file. Machines may serve only files of the bundle.
+func (p *Peers) Serves(f ssh.File) bool {
 	_, listed := slices.BinarySearch(p.Sums, f.SHA256)
 	return listed
 }
 
 // bring copies files to a machine, if possible from other machines.
 func (p *Peers) bring(ctx context.Context, n *Node, phase string, files []ssh.File) error {
-	if size(files) < worthSharing || !slices.ContainsFunc(files, p.Brings) {
+	if size(files) < worthSharing || !slices.ContainsFunc(files, p.Serves) {
 		return p.r.send(ctx, n, phase, files)
 	}
 	missing, err := p.r.Host(n).Missing(ctx, files)
@@ -201,7 +201,7 @@ func (p *Peers) bring(ctx context.Context, n *Node, phase string, files []ssh.Fi
 	var own []ssh.File
 	b := &bringing{p: p, n: n, phase: phase}
 	for _, f := range missing {
-		if p.Brings(f.File) {
+		if p.Serves(f.File) {
 			b.wants = append(b.wants, f)
 			b.total += f.Size
 		} else {

@@ -80,8 +80,8 @@ type World struct {
 	Limit map[string]bool
 	// Leader is the control plane machine on which the run executes work for the whole cluster.
 	Leader *Node
-	// Forgotten means that no machine counts as a member. A dry run of "cluster recreate" sets this field.
-	Forgotten bool
+	// NoMembers means that no machine counts as a member. A dry run of "cluster recreate" sets this field.
+	NoMembers bool
 	// MayFound means that this run includes the phases that create a cluster.
 	MayFound bool
 	// Whole means that the run covers all machines and all phases.

@@ -23,7 +23,7 @@ type Plan struct {
 // Plan compares every node with the configuration. For nodes that aren't selected, the plan contains only changes for other nodes.
 func (r *Run) Plan(w *World, nodes []*Node, phases []Phase) (*Plan, error) {
 	p := &Plan{World: w, Phases: phases, Todo: map[string]map[string][]Change{}}
-	for _, n := range r.Alive(nodes) {
+	for _, n := range r.Working(nodes) {
 		p.Todo[n.Hostname] = map[string][]Change{}
 		for _, ph := range phases {
 			if !ph.Applies(n) || !w.Concerns(n) && !ph.Traits().ForOthers {
@@ -99,7 +99,7 @@ func (pr *Progress) wait(ctx context.Context, s Step) error {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
 	err := pr.err[key]
-	if held, ok := errors.AsType[*HeldBack](err); ok && (s.Must || s.Rolls) {
+	if held, ok := errors.AsType[*HeldBackError](err); ok && (s.Must || s.Rolls) {
 		return newHeldBack(held.Phase, held.Host)
 	}
 	if err != nil && s.Rolls && !errors.Is(err, ErrSetAside) {
@@ -200,17 +200,17 @@ func (r *Run) Verify(ctx context.Context, n *Node, ph Phase) error {
 	return nil
 }
 
-// HeldBack is the error of a machine that stays unchanged because the same change failed on another machine.
-type HeldBack struct{ Phase, Host string }
+// HeldBackError is the error of a machine that stays unchanged because the same change failed on another machine.
+type HeldBackError struct{ Phase, Host string }
 
-// LeftAlone marks HeldBack as an error of an unchanged machine.
-func (*HeldBack) LeftAlone() {}
+// Unchanged marks HeldBack as an error of an unchanged machine.
+func (*HeldBackError) Unchanged() {}
 
-func (e *HeldBack) Error() string {
+func (e *HeldBackError) Error() string {
 	return fmt.Sprintf("not changed: the new %s settings failed on %s", e.Phase, e.Host)
 }
 
 func newHeldBack(phase, host string) error {
-	return hint.Wrap(&HeldBack{Phase: phase, Host: host},
+	return hint.Wrap(&HeldBackError{Phase: phase, Host: host},
 		fmt.Sprintf("repair %s, or correct the setting, and run the same command again; --limit continues without a broken machine", host))
 }

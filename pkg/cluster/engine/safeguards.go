@@ -80,9 +80,9 @@ func (w *World) Apart() ([]preflight.Finding, error) {
 	return out, nil
 }
 
-// LeftBehind returns a finding for each master of the cluster that isn't in layout.yaml. If the cluster were created again, such a master would
+// UnlistedMasters returns a finding for each master of the cluster that isn't in layout.yaml. If the cluster were created again, such a master would
 // continue to run the old cluster.
-func (w *World) LeftBehind() ([]preflight.Finding, error) {
+func (w *World) UnlistedMasters() ([]preflight.Finding, error) {
 	nodes, err := w.living()
 	if err != nil {
 		return nil, err

@@ -63,8 +63,8 @@ type Plan struct {
 	// FabricManager means that the machine has NVSwitches, which need the fabric manager.
 	FabricManager bool
 	CUDA          string
-	// Kept means that the existing driver stays. Only Release and Branch are then set.
-	Kept bool
+	// KeepsDriver means that the existing driver stays. Only Release and Branch are then set.
+	KeepsDriver bool
 }
 
 // Finding is a remark about a driver, or the reason why a machine can't have a driver.
@@ -78,8 +78,8 @@ type Finding struct {
 // Works reports whether the loaded module and the driver's libraries have the same release.
 func (m Machine) Works() bool { return m.Module != "" && m.Module == m.Userland }
 
-// Look returns findings about a driver that paictl doesn't change.
-func Look(m Machine, w Want) []Finding {
+// CheckKept returns findings about a driver that paictl doesn't change.
+func CheckKept(m Machine, w Want) []Finding {
 	const install = "set gpu-driver: {policy: install} in kubernetes-configuration.yaml, or install NVIDIA's driver yourself; with policy: none, paictl expects no driver"
 	oldest := cmp.Or(w.Version, strconv.Itoa(Oldest))
 	warn := func(id, message, remedy string) []Finding {
@@ -141,7 +141,7 @@ func (m Machine) nvlink5(words string) string {
 // invalid.
 func Decide(m Machine, w Want) (Plan, []Finding) {
 	if m.fits(w) {
-		return Plan{Release: m.Module, Branch: BranchOf(m.Module), Kept: true}, nil
+		return Plan{Release: m.Module, Branch: BranchOf(m.Module), KeepsDriver: true}, nil
 	}
 	if f := m.unfit(); f != nil {
 		return Plan{}, []Finding{*f}

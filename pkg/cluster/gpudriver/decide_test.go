@@ -175,7 +175,7 @@ func TestADriverIsChosenForTheMachine(t *testing.T) {
 			p, fs := Decide(c.m(), w)
 			require.Empty(t, fs)
 			got := fmt.Sprintf("%d %s %s", p.Branch, p.Module, packages(p))
-			if p.Kept {
+			if p.KeepsDriver {
 				got = fmt.Sprintf("%d kept", p.Branch)
 			}
 			assert.Equal(t, c.plan, got)
@@ -246,7 +246,7 @@ func TestDriversThatAreKeptAreLookedAt(t *testing.T) {
 		{"updated, and not rebooted", "535.104.05", "550.120", "", "mismatch"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			fs := Look(Machine{Devices: []string{"20b2", "20b2"}, Module: c.module, Userland: c.userland}, Want{Version: c.version})
+			fs := CheckKept(Machine{Devices: []string{"20b2", "20b2"}, Module: c.module, Userland: c.userland}, Want{Version: c.version})
 			if c.id == "" {
 				assert.Empty(t, fs)
 				return

@@ -146,9 +146,9 @@ func kernelsOf(name string, have map[string][]string) []string {
 	return out
 }
 
-// Bring adds a bundle's packages to the candidates of the machine's apt, before apt's own versions. apt's lists may be old and contain packages that
-// are no longer available. Bring therefore also removes apt's versions of the driver's packages, except versions of a release in the bundle.
-func (m *Machine) Bring(have map[string][]string) {
+// AddCandidates adds a bundle's packages to the candidates of the machine's apt, before apt's own versions. apt's lists may be old and contain packages that
+// are no longer available. AddCandidates therefore also removes apt's versions of the driver's packages, except versions of a release in the bundle.
+func (m *Machine) AddCandidates(have map[string][]string) {
 	own, releases := map[string]bool{}, map[string]bool{}
 	for _, s := range sets() {
 		for _, b := range s.branches {

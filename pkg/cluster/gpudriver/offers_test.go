@@ -63,7 +63,7 @@ func TestABundlesPackagesGoBeforeThoseThatAptRemembers(t *testing.T) {
 		"nvidia-driver-cuda": {"590.44.01-1", "570.133.20-1"}, "nvidia-persistenced": {"590.44.01-1", "570.133.20-1"}, "nvidia-kernel-open-dkms": {"590.44.01-1"},
 		"nvidia-modprobe": {"590.44.01-1"}, "linux-headers-" + m.Kernel: {"6.1.140-1"},
 	}
-	m.Bring(map[string][]string{"nvidia-driver-cuda": {"570.133.20-1"}, "nvidia-kernel-open-dkms": {"570.133.20-1"}, "dkms": {"3"}})
+	m.AddCandidates(map[string][]string{"nvidia-driver-cuda": {"570.133.20-1"}, "nvidia-kernel-open-dkms": {"570.133.20-1"}, "dkms": {"3"}})
 	assert.Equal(t, map[string][]string{
 		"nvidia-driver-cuda": {"570.133.20-1"}, "nvidia-persistenced": {"570.133.20-1"}, "nvidia-kernel-open-dkms": {"570.133.20-1"},
 		"nvidia-modprobe": {"590.44.01-1"}, "linux-headers-" + m.Kernel: {"6.1.140-1"}, "dkms": {"3"},
@@ -73,7 +73,7 @@ func TestABundlesPackagesGoBeforeThoseThatAptRemembers(t *testing.T) {
 	assert.Equal(t, "570.133.20", p.Release)
 
 	m.Candidates = nil
-	m.Bring(nil)
+	m.AddCandidates(nil)
 	_, findings = Decide(m, Want{Source: SourceBundle})
 	require.Len(t, findings, 1)
 	assert.Contains(t, findings[0].Message, "neither the bundle nor apt on the machine has packages of the driver")

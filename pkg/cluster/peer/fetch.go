@@ -35,13 +35,13 @@ func Fetch(ctx context.Context, f Fetching, out io.Writer) error {
 		return g.silent
 	}
 	if err == nil {
-		return say(out, Word{Got: g.got, Done: true, Shared: g.share()})
+		return say(out, Message{Got: g.got, Done: true, Shared: g.share()})
 	}
 	var why *failed
 	if !errors.As(err, &why) {
 		why = &failed{Disk, err}
 	}
-	return say(out, Word{Got: g.got, Failure: why.kind, Error: why.err.Error()})
+	return say(out, Message{Got: g.got, Failure: why.kind, Error: why.err.Error()})
 }
 
 func (f Fetching) check() error {
@@ -225,7 +225,7 @@ func (g *getting) tell() {
 		return
 	}
 	g.told, g.told0 = g.got, now
-	g.silent = say(g.out, Word{Got: g.got})
+	g.silent = say(g.out, Message{Got: g.got})
 }
 
 // share adds the file to the served folder. If it returns false, this machine doesn't serve the file.

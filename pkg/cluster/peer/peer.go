@@ -102,8 +102,8 @@ const (
 	Disk        Failure = "disk"   // this machine can't write the file
 )
 
-// Word is a line of JSON from a machine that fetches a file. It contains the number of bytes received so far, or the result.
-type Word struct {
+// Message is a line of JSON from a machine that fetches a file. It contains the number of bytes received so far, or the result.
+type Message struct {
 	Got     int64   `json:"got,omitempty"` // bytes received over the network
 	Done    bool    `json:"done,omitempty"`
 	Failure Failure `json:"failure,omitempty"`

@@ -80,12 +80,12 @@ func wanting(t *testing.T, from Ready, sum string, size int) Fetching {
 }
 
 // fetch runs Fetch and returns the last Word that it prints.
-func fetch(t *testing.T, f Fetching) Word {
+func fetch(t *testing.T, f Fetching) Message {
 	t.Helper()
 	var out bytes.Buffer
 	require.NoError(t, Fetch(t.Context(), f, &out))
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	var w Word
+	var w Message
 	require.NoError(t, json.Unmarshal([]byte(lines[len(lines)-1]), &w))
 	return w
 }
@@ -96,7 +96,7 @@ func TestAFileGoesFromMachineToMachineToMachine(t *testing.T) {
 	first.put(t, sum, b)
 	f := wanting(t, first.Ready, sum, len(b))
 	w := fetch(t, f)
-	assert.Equal(t, Word{Got: int64(len(b)), Done: true, Shared: true}, w)
+	assert.Equal(t, Message{Got: int64(len(b)), Done: true, Shared: true}, w)
 	got, err := os.ReadFile(f.Path)
 	require.NoError(t, err)
 	assert.Equal(t, b, got)
@@ -250,7 +250,7 @@ func TestTheEndOfTheRunEndsTransfers(t *testing.T) {
 	})
 	last := &lastWriter{next: out}
 	require.NoError(t, Fetch(t.Context(), f, last))
-	var w Word
+	var w Message
 	require.NoError(t, json.Unmarshal(last.line, &w))
 	assert.Equal(t, Broken, w.Failure)
 	assert.NoFileExists(t, f.Path)
@@ -338,7 +338,7 @@ func TestAMachineThatFallsSilentIsLeft(t *testing.T) {
 		<-over
 	})
 	f := wanting(t, from, sum, len(b))
-	var w Word
+	var w Message
 	arrived := func() bool {
 		part, err := os.Stat(f.Part)
 		return err == nil && part.Size() > backward

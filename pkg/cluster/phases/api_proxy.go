@@ -185,7 +185,7 @@ func RefuseMove(ctx context.Context, r *engine.Run, w *engine.World) error {
 	if r.Want.Local() {
 		return nil // each machine gets its own address in this run
 	}
-	members := slices.DeleteFunc(r.Alive(r.Spec.Nodes), func(n *engine.Node) bool { return !w.Member(n) })
+	members := slices.DeleteFunc(r.Working(r.Spec.Nodes), func(n *engine.Node) bool { return !w.Member(n) })
 	var mu sync.Mutex
 	var without []string
 	errs := r.Each(ctx, members, func(ctx context.Context, n *engine.Node) error {

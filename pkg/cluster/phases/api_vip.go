@@ -78,7 +78,7 @@ func (p *apiVIP) Diff(n *engine.Node, w *engine.World) ([]engine.Change, error) 
 		return nil, nil
 	}
 	a := w.Cluster(n)
-	answers := VIPSeen(p.want.Spec, VIPHolder(a), func(m *engine.Node) answer.Answer { return w.Of(m, PhaseAPIVIP) })
+	answers := VIPReachable(p.want.Spec, VIPHolder(a), func(m *engine.Node) answer.Answer { return w.Of(m, PhaseAPIVIP) })
 	if there && has.hash == sum && a.Value("lease") == "yes" && answers {
 		return nil, nil
 	}
@@ -132,7 +132,7 @@ func (p *apiVIP) Apply(ctx context.Context, r *engine.Run, n *engine.Node, cs []
 // the address, the network may drop its packets.
 func (p *apiVIP) reached(ctx context.Context, r *engine.Run, holder string) error {
 	workers := slices.DeleteFunc(slices.Clone(r.Spec.Nodes), func(n *engine.Node) bool { return n.ControlPlane })
-	for _, n := range r.Alive(slices.Concat(r.Spec.ControlPlane(), workers)) {
+	for _, n := range r.Working(slices.Concat(r.Spec.ControlPlane(), workers)) {
 		if n.Hostname == holder {
 			continue
 		}
@@ -161,8 +161,8 @@ func (p *apiVIP) reached(ctx context.Context, r *engine.Run, holder string) erro
 // VIPHolder returns the holder of the lease in a machine's output, or "" if the lease has no holder.
 func VIPHolder(a answer.Answer) string { return engine.Unquoted(a.Value("vip-holder")) }
 
-// VIPSeen reports whether masters can reach the API at its virtual address. The result of the holder counts only if no other master was queried.
-func VIPSeen(s *engine.Spec, holder string, says func(*engine.Node) answer.Answer) bool {
+// VIPReachable reports whether masters can reach the API at its virtual address. The result of the holder counts only if no other master was queried.
+func VIPReachable(s *engine.Spec, holder string, says func(*engine.Node) answer.Answer) bool {
 	byHolder, asked := false, false
 	for _, n := range s.ControlPlane() {
 		switch said := says(n).Value("vip-answers"); {
@@ -183,7 +183,7 @@ func VIPAnswers(ctx context.Context, r *engine.Run) (bool, error) {
 	p := &apiVIP{want: r.Want}
 	var mu sync.Mutex
 	said, holder := map[*engine.Node]answer.Answer{}, ""
-	errs := r.Each(ctx, r.Alive(r.Spec.ControlPlane()), func(ctx context.Context, n *engine.Node) error {
+	errs := r.Each(ctx, r.Working(r.Spec.ControlPlane()), func(ctx context.Context, n *engine.Node) error {
 		res, err := r.Read(ctx, n, PhaseAPIVIP, "look", r.Spec.SelfAPI(n)+vipScript+p.call("v_look"))
 		if err != nil {
 			return err
@@ -202,7 +202,7 @@ func VIPAnswers(ctx context.Context, r *engine.Run) (bool, error) {
 			return false, err
 		}
 	}
-	return VIPSeen(r.Spec, holder, func(n *engine.Node) answer.Answer { return said[n] }), nil
+	return VIPReachable(r.Spec, holder, func(n *engine.Node) answer.Answer { return said[n] }), nil
 }
 
 // Manifest returns the manifest to apply and a hash of the manifest.
@@ -214,8 +214,8 @@ func (p *apiVIP) Manifest() (manifest []byte, sum string, err error) {
 	return hashed(engine.VIPProgram, vipTemplate, map[string]string{"Image": ImageRef(p.want.Spec, image), "APIPort": strconv.Itoa(p.port()), "Address": p.address()})
 }
 
-// Claimed returns an error finding for each machine that already has the virtual address. It only checks an address that the cluster hasn't used yet.
-func Claimed(w *engine.World) []preflight.Finding {
+// AddressConflicts returns an error finding for each machine that already has the virtual address. It only checks an address that the cluster hasn't used yet.
+func AddressConflicts(w *engine.World) []preflight.Finding {
 	vip := w.Want.Config.Kubernetes.Kubernetes.APIVIP
 	if has, _ := foundVIP(w); vip == "" || has.address == vip || !w.Founding() && !w.Healthy(w.Leader) {
 		return nil

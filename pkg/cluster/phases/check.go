@@ -26,8 +26,8 @@ func Check(r *engine.Run, w *engine.World, nodes []*engine.Node) []preflight.Fin
 			continue
 		}
 		h.Selected = slices.Contains(nodes, n)
-		h.Asked, h.Answered = f.Asked, f.Answered
-		PhasesTell(r.Want, h, n, f.Sections)
+		h.QueriedAt, h.Answered = f.QueriedAt, f.AnsweredAt
+		AddPhaseFacts(r.Want, h, n, f.Sections)
 		hosts = append(hosts, h)
 	}
 	findings = append(preflight.Run(c, hosts), findings...)
@@ -56,8 +56,8 @@ func CheckedNode(n *engine.Node) *preflight.Node {
 	return &preflight.Node{Machine: n.Machine, ControlPlane: n.ControlPlane, AddAs: n.AsArgument()}
 }
 
-// PhasesTell adds the facts to a host that only the phases can parse: its programs, kernel settings, driver, and the space for its files.
-func PhasesTell(d *engine.Desired, h *preflight.Host, n *engine.Node, sections map[string]answer.Answer) {
+// AddPhaseFacts adds the facts to a host that only the phases can parse: its programs, kernel settings, driver, and the space for its files.
+func AddPhaseFacts(d *engine.Desired, h *preflight.Host, n *engine.Node, sections map[string]answer.Answer) {
 	for _, row := range sections[PhaseKubelet].All("kubernetes") {
 		if len(row) > 1 {
 			h.Programs = append(h.Programs, preflight.Program{Name: row[0], Version: row[1]})
@@ -69,12 +69,12 @@ func PhasesTell(d *engine.Desired, h *preflight.Host, n *engine.Node, sections m
 		}
 	}
 	driver := &NvidiaDriver{want: d}
-	state := driver.Look(h.Facts, sections[PhaseDriver])
+	state := driver.Decide(h.Facts, sections[PhaseDriver])
 	if state != nil && driver.Wanted(n) {
 		h.Driver = &preflight.Driver{Findings: state.Findings, Installs: len(state.missing()) > 0}
 	}
 	if d.Bundle != nil {
-		h.Brings = brings(d, n, sections, state)
+		h.Needs = brings(d, n, sections, state)
 	}
 }
 
@@ -87,7 +87,7 @@ const unpacked = 5
 const filesOfImage = 1000
 
 // brings returns the disk space that the bundle's files will need on a node. It doesn't count files that already exist on the node.
-func brings(d *engine.Desired, n *engine.Node, sections map[string]answer.Answer, state *DriverState) []preflight.Room {
+func brings(d *engine.Desired, n *engine.Node, sections map[string]answer.Answer, state *DriverState) []preflight.Space {
 	have := installed(sections)
 	sum := func(kind string, there func(bundle.Artifact) bool) (bytes, files int64) {
 		for _, a := range d.Artifacts(n, kind) {
@@ -106,12 +106,12 @@ func brings(d *engine.Desired, n *engine.Node, sections map[string]answer.Answer
 	plugins, newPlugins := sum(bundle.KindCNIPlugin, byHash)
 	var packages int64
 	// Ignore the error, because the phase nvidia-driver reports the same error.
-	c, _ := (&NvidiaDriver{want: d}).Brings(state)
+	c, _ := (&NvidiaDriver{want: d}).Packages(state)
 	for _, a := range c.Artifacts() {
 		packages += a.Size
 	}
 	// Uploads are stored in paictl's folder first, so a program needs twice its size until it is installed.
-	return []preflight.Room{
+	return []preflight.Space{
 		{Path: BinDir, Bytes: programs, Inodes: newPrograms},
 		{Path: cniBinDir, Bytes: plugins, Inodes: newPlugins},
 		{Path: engine.StateDir, Bytes: programs + packages, Inodes: newPrograms + newPlugins + int64(len(c.Artifacts())) + 100},

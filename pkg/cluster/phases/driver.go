@@ -141,9 +141,9 @@ func (p *NvidiaDriver) bundled() bool {
 	return p.want.Bundle != nil && Driver(p.want.Spec).Source == config.GPUSourceBundle
 }
 
-// Brings returns the bundle's packages that a change of the driver needs. If the change fails, the current packages must be installed again. Brings
+// Packages returns the bundle's packages that a change of the driver needs. If the change fails, the current packages must be installed again. Packages
 // includes them unless their files are still on the machine, which is the case if paictl has installed them.
-func (p *NvidiaDriver) Brings(s *DriverState) (driver.Choice, error) {
+func (p *NvidiaDriver) Packages(s *DriverState) (driver.Choice, error) {
 	if !p.bundled() || s == nil || s.Refused() || len(s.missing()) == 0 {
 		return driver.Choice{}, nil
 	}
@@ -160,7 +160,7 @@ func (p *NvidiaDriver) Brings(s *DriverState) (driver.Choice, error) {
 
 // bring uploads the bundle's packages and an index of them for apt.
 func (p *NvidiaDriver) bring(ctx context.Context, r *engine.Run, n *engine.Node, s *DriverState) error {
-	c, err := p.Brings(s)
+	c, err := p.Packages(s)
 	if err != nil {
 		return err
 	}
@@ -226,21 +226,21 @@ type DriverState struct {
 	rdma bool
 }
 
-// Look parses a node's output and decides on its driver. It returns nil for a node without NVIDIA GPUs.
-func (p *NvidiaDriver) Look(f layout.Facts, a answer.Answer) *DriverState {
+// Decide parses a node's output and decides on its driver. It returns nil for a node without NVIDIA GPUs.
+func (p *NvidiaDriver) Decide(f layout.Facts, a answer.Answer) *DriverState {
 	if len(f.NVIDIADevices()) == 0 {
 		return nil
 	}
 	_, ours := a.Row("ours")
 	s := &DriverState{Machine: driverMachine(f, a), answer: a, ours: ours, rdma: len(f.Infiniband) > 0}
 	if p.bundled() {
-		s.Machine.Bring(driver.Versions(p.want.Bundle, s.Machine.System))
+		s.Machine.AddCandidates(driver.Versions(p.want.Bundle, s.Machine.System))
 	}
 	if Driver(p.want.Spec).Policy == config.GPUDriverInstall {
 		s.Plan, s.Findings = gpudriver.Decide(s.Machine, p.Configured())
 	}
-	if Driver(p.want.Spec).Policy != config.GPUDriverInstall || s.Plan.Kept && !ours {
-		s.Findings = gpudriver.Look(s.Machine, p.Configured())
+	if Driver(p.want.Spec).Policy != config.GPUDriverInstall || s.Plan.KeepsDriver && !ours {
+		s.Findings = gpudriver.CheckKept(s.Machine, p.Configured())
 	}
 	return s
 }
@@ -282,7 +282,7 @@ func (p *NvidiaDriver) Diff(n *engine.Node, w *engine.World) ([]engine.Change, e
 	if err != nil {
 		return nil, nil //nolint:nilerr // preflight has reported the error
 	}
-	s := p.Look(facts, w.Of(n, PhaseDriver))
+	s := p.Decide(facts, w.Of(n, PhaseDriver))
 	if s == nil { // its GPUs were removed
 		return undoing(w.Of(n, PhaseDriver)), nil
 	}
@@ -309,7 +309,7 @@ func (p *NvidiaDriver) Changes(s *DriverState) []engine.Change {
 	if pending {
 		out = append(out, engine.Change{Action: "complete", Target: CutOffTarget})
 	}
-	if s.Plan.Kept && !s.ours {
+	if s.Plan.KeepsDriver && !s.ours {
 		return out
 	}
 	out = append(out, p.files(s.rdma, s.Machine.NVLink5).Diff(s.answer)...)
@@ -388,7 +388,7 @@ func (p *NvidiaDriver) Apply(ctx context.Context, r *engine.Run, n *engine.Node,
 	if err != nil {
 		return fmt.Errorf("read %s's answer: %w", n.Hostname, err)
 	}
-	s := p.Look(facts, r.Planned.World.Of(n, PhaseDriver))
+	s := p.Decide(facts, r.Planned.World.Of(n, PhaseDriver))
 	if s == nil || !p.Wanted(n) {
 		s = &DriverState{}
 	}

@@ -175,7 +175,7 @@ case $said in *NotFound*) ;; *) printf '%%s\n' "$said" >&2; exit 1 ;; esac
 // IsExpelled returns an error unless etcd confirms that the machine isn't a member. paictl calls it before it resets a running member that is
 // missing in etcd's list.
 func IsExpelled(ctx context.Context, r *engine.Run, n *engine.Node) error {
-	v, err := r.LookAtEtcd(ctx, r.Leader)
+	v, err := r.ReadEtcd(ctx, r.Leader)
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func (*kubelet) Verify(*engine.Node) string { return "" } // Apply checks the ku
 // certificate, and the approver must have the machine in its list by then.
 func (p *kubelet) Waits(n *engine.Node, pl *engine.Plan) []engine.Step {
 	out := rollout(pl, n, PhaseKubelet, KubeletName)
-	if leader := pl.World.Leader; leader != n && len(pl.Of(leader, engine.PhaseApprover)) > 0 && Stays(pl.World, n) {
+	if leader := pl.World.Leader; leader != n && len(pl.Of(leader, engine.PhaseApprover)) > 0 && StaysMember(pl.World, n) {
 		out = append(out, engine.Step{Host: leader.Hostname, Phase: engine.PhaseApprover, Must: true})
 	}
 	return out
@@ -149,7 +149,7 @@ func (p *kubelet) Detect(n *engine.Node) (string, error) {
 // or "kubeadm join" starts the kubelet.
 func (p *kubelet) wanted(n *engine.Node, w *engine.World) (engine.Resources, error) {
 	res, err := p.Resources(n)
-	if err == nil && Stays(w, n) {
+	if err == nil && StaysMember(w, n) {
 		res.Units[0].Later = false
 	}
 	return res, err
@@ -163,7 +163,7 @@ func (p *kubelet) Diff(n *engine.Node, w *engine.World) ([]engine.Change, error)
 	a := w.Of(n, PhaseKubelet)
 	cs := res.Diff(a)
 	// Also request a certificate if an earlier run configured the kubelet but the kubelet got no certificate.
-	if !p.want.SelfSigned && a.Value("serving") != "yes" && Stays(w, n) && w.Healthy(w.Leader) {
+	if !p.want.SelfSigned && a.Value("serving") != "yes" && StaysMember(w, n) && w.Healthy(w.Leader) {
 		cs = append(cs, engine.Change{Action: "request", Target: servingCertificate, Detail: "signed by the cluster"})
 	}
 	return cs, nil

@@ -51,7 +51,7 @@ func PodNetwork(a answer.Answer) (flannel, bridge string) {
 // diffPods compares the subnets of the pods' bridge and of flannel with the node's subnet. It returns no changes for a machine that is about to join,
 // because the phase join resets the network first.
 func (p *network) diffPods(n *engine.Node, w *engine.World) ([]engine.Change, error) {
-	if p.plugin() != FlannelPlugin || !Stays(w, n) {
+	if p.plugin() != FlannelPlugin || !StaysMember(w, n) {
 		return nil, nil
 	}
 	want, err := p.podSubnet(n, w)

@@ -11,8 +11,8 @@ import (
 // one. If no API server responds, the masters come first. If a wave fails, the machines of later waves stay unchanged. Machines that haven't joined
 // yet run no pods, so they don't wait.
 
-// Stays reports whether the machine is a member of the cluster and doesn't join again in this run.
-func Stays(w *engine.World, n *engine.Node) bool {
+// StaysMember reports whether the machine is a member of the cluster and doesn't join again in this run.
+func StaysMember(w *engine.World, n *engine.Node) bool {
 	if !w.Member(n) {
 		return false
 	}
@@ -61,7 +61,7 @@ func split(p *engine.Plan, phase, unit string) [][]*engine.Node {
 		i := slices.IndexFunc(cs, func(c engine.Change) bool {
 			return c.Target == unit && c.Action != "enable" || c.Target == servingCertificate
 		})
-		if i < 0 || !Stays(p.World, n) {
+		if i < 0 || !StaysMember(p.World, n) {
 			continue
 		}
 		fresh = fresh || len(cs) > 1 || cs[i].Action == "restart"

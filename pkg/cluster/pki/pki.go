@@ -53,8 +53,8 @@ func Load(cert, key []byte) (*Authority, error) {
 	return &Authority{certs[0], signer}, nil
 }
 
-// Own returns the first certificate in certs that belongs to a key. Its errors don't contain the key.
-func Own(certs, key []byte) (*x509.Certificate, error) {
+// CertificateOf returns the first certificate in certs that belongs to a key. Its errors don't contain the key.
+func CertificateOf(certs, key []byte) (*x509.Certificate, error) {
 	all, err := Parse(certs)
 	if err != nil {
 		return nil, err

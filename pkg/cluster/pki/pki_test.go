@@ -114,10 +114,10 @@ func TestAuthoritiesAreReadAndWritten(t *testing.T) {
 	require.NoError(t, err)
 	_, err = Load(Encode(other.Cert, a.Cert), pem)
 	require.ErrorContains(t, err, "the key is not that of the certificate of CN=kubernetes")
-	own, err := Own(Encode(other.Cert, a.Cert), pem)
+	own, err := CertificateOf(Encode(other.Cert, a.Cert), pem)
 	require.NoError(t, err)
 	assert.True(t, a.Cert.Equal(own), "the second one is the key's")
-	_, err = Own(Encode(other.Cert), pem)
+	_, err = CertificateOf(Encode(other.Cert), pem)
 	require.ErrorContains(t, err, "the key is not that of the certificate of CN=kubernetes")
 	for name, bad := range map[string][2]string{
 		"no certificate": {"hello", string(pem)}, "no key": {string(Encode(a.Cert)), "hello"},
@@ -125,7 +125,7 @@ func TestAuthoritiesAreReadAndWritten(t *testing.T) {
 	} {
 		_, err := Load([]byte(bad[0]), []byte(bad[1]))
 		require.Error(t, err, name)
-		_, err = Own([]byte(bad[0]), []byte(bad[1]))
+		_, err = CertificateOf([]byte(bad[0]), []byte(bad[1]))
 		require.Error(t, err, name)
 	}
 }

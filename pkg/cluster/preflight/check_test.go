@@ -20,7 +20,7 @@ func TestEachCheckHasANameOfItsOwnAndSaysWhatItLooksAt(t *testing.T) {
 	for _, c := range Checks() {
 		assert.False(t, seen[c.ID], c.ID)
 		seen[c.ID] = true
-		assert.NotEmpty(t, c.Looks, c.ID)
+		assert.NotEmpty(t, c.Examines, c.ID)
 		assert.NotEqual(t, c.Host == nil, c.All == nil, "%s looks at one host, or at all", c.ID)
 	}
 }

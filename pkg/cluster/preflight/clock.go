@@ -10,7 +10,7 @@ func checkClocks(all []*Host) []Finding {
 	var clocks []checks.Clock
 	for _, s := range all {
 		if !s.Facts.Time.IsZero() {
-			clocks = append(clocks, checks.Clock{Host: s.Hostname, Says: s.Facts.Time, Asked: s.Asked, Answered: s.Answered})
+			clocks = append(clocks, checks.Clock{Host: s.Hostname, Says: s.Facts.Time, QueriedAt: s.QueriedAt, Answered: s.Answered})
 		}
 	}
 	return slices.DeleteFunc(checks.Clocks(clocks), func(f Finding) bool {
@@ -31,7 +31,7 @@ func checkTimeSource(s *Host) []Finding {
 			sync.Running = append(sync.Running, unit)
 		}
 	}
-	f := sync.Judge()
+	f := sync.Check()
 	// Ignore a stopped systemd-timesyncd, because the phase base starts it when the machine joins.
 	if f == nil || !s.Joined && f.Severity == checks.Error && sync.Installed[0] == checks.TimeServices()[0] {
 		return nil

@@ -16,30 +16,30 @@ const (
 	etcReserve  = 64 << 20
 )
 
-// Room is the disk space that a folder needs.
-type Room struct {
+// Space is the disk space that a folder needs.
+type Space struct {
 	Path   string
 	Bytes  int64
 	Inodes int64 // the number of inodes of files and folders
 }
 
 // demands returns the folders of a node with their required disk space. It doesn't count files that already exist.
-func (s *Host) demands() []Room {
-	out := []Room{{"/etc", etcReserve, 100}}
+func (s *Host) demands() []Space {
+	out := []Space{{"/etc", etcReserve, 100}}
 	if !s.Joined {
-		out = append(out, Room{"/var/lib/kubelet", nodeReserve, 2000})
+		out = append(out, Space{"/var/lib/kubelet", nodeReserve, 2000})
 		if s.ControlPlane {
-			out = append(out, Room{EtcdPath(s.Cluster), etcdReserve, 100})
+			out = append(out, Space{EtcdPath(s.Cluster), etcdReserve, 100})
 		}
 	}
-	return append(out, s.Brings...)
+	return append(out, s.Needs...)
 }
 
 // checkDisk fails if a file system has less free space than its folders need.
 func checkDisk(s *Host) []Finding {
 	var out []Finding
 	for _, f := range checks.Filesystems(s.Probe.All("fs")) {
-		var need Room
+		var need Space
 		var paths []string
 		for _, d := range s.demands() {
 			if d.Bytes == 0 || !slices.Contains(f.Paths, d.Path) {

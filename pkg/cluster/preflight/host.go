@@ -63,8 +63,8 @@ type Host struct {
 
 	Facts layout.Facts
 	Probe answer.Answer
-	// Asked and Answered are the times at which the query began and ended, according to the operator's clock.
-	Asked, Answered time.Time
+	// QueriedAt and Answered are the times at which the query began and ended, according to the operator's clock.
+	QueriedAt, Answered time.Time
 	// Touched means that paictl's phases have already run on this host, so the checks must ignore their traces. Joined means that the phases made the
 	// host a member of a cluster.
 	Touched, Joined bool
@@ -73,8 +73,8 @@ type Host struct {
 	Programs []Program
 	// Later lists kernel settings in files that override paictl's settings when the machine boots.
 	Later []Setting
-	// Brings lists the disk space that the run's files will need on the host.
-	Brings []Room
+	// Needs lists the disk space that the run's files will need on the host.
+	Needs []Space
 	// Driver holds the findings about NVIDIA's driver. It is nil if the host needs no driver.
 	Driver *Driver
 

@@ -36,11 +36,11 @@ func TestScriptsOnAServer(t *testing.T) {
 	}
 	require.Equal(t, 202, s.Submit(env["ann"], "train", "speech").Status)
 	require.Equal(t, 403, s.Submit(env["mia"], "train", "speech").Status)
-	require.Equal(t, 404, s.Ask("POST", "/api/v3/jobs/ann/train/stop", env["mia"], "").Status)
-	require.Equal(t, 200, s.Ask("POST", "/api/v3/jobs/ann/train/stop", env["ann"], "").Status)
+	require.Equal(t, 404, s.Do("POST", "/api/v3/jobs/ann/train/stop", env["mia"], "").Status)
+	require.Equal(t, 200, s.Do("POST", "/api/v3/jobs/ann/train/stop", env["ann"], "").Status)
 	s.Eventually("the records are kept", func() bool {
 		page := struct{ Items []any }{}
-		s.Ask("GET", "/api/v3/audit", env["root"], "").Into(&page)
+		s.Do("GET", "/api/v3/audit", env["root"], "").Into(&page)
 		return len(page.Items) == 7
 	})
 	cmdtest.RunIn(t, "testdata/server", env)

@@ -56,7 +56,7 @@ A machine that can't be reached is a finding too; if all others pass, the exit c
 // looks returns the ID and the description of each check.
 func looks() (out [][2]string) {
 	for _, c := range preflight.Checks() {
-		out = append(out, [2]string{c.ID, c.Looks})
+		out = append(out, [2]string{c.ID, c.Examines})
 	}
 	return out
 }

@@ -114,7 +114,7 @@ func recoverRun(ctx context.Context, opts *RecoverOptions) error {
 	o := s.Options
 	o.Retry = func([]string) string { return s.UpCommand() } // the others join through it
 	from := cluster.RecoverOptions{FromMember: opts.FromMember, Force: opts.Force, Fix: opts.Fix}
-	would, err := cluster.WhatRecovers(ctx, s.Spec, o, from)
+	would, err := cluster.PreviewRecover(ctx, s.Spec, o, from)
 	if err != nil {
 		return err
 	}

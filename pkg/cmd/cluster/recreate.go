@@ -68,7 +68,7 @@ func recreateRun(ctx context.Context, opts *RecreateOptions) error {
 	if opts.Confirm != "" && opts.Confirm != name {
 		return cmdutil.Usagef("--confirm %s: the cluster's name is %s", opts.Confirm, name)
 	}
-	loss, err := cluster.WhatIsLost(ctx, s.Spec, s.Options)
+	loss, err := cluster.PreviewRecreate(ctx, s.Spec, s.Options)
 	if err != nil {
 		return err
 	}

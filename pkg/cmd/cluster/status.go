@@ -203,7 +203,7 @@ func writeCertificates(w io.Writer, out *cmdutil.Output, st *cluster.Status) err
 	warned := map[checks.Finding][]string{}
 	var findings []checks.Finding
 	for _, c := range st.Certificates {
-		if f := c.Judge(); f != nil {
+		if f := c.Check(); f != nil {
 			same := checks.Finding{Message: f.Message, Remedy: f.Remedy}
 			if warned[same] == nil {
 				findings = append(findings, same)

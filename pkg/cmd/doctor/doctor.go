@@ -217,7 +217,7 @@ func (opts *Options) fix(ctx context.Context, c *doctor.Cluster, o doctor.Option
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	c.Settle(ctx, fixes)
+	c.WaitReady(ctx, fixes)
 	o.Checks = doctor.Again(o.Checks, report)
 	again, err := doctor.Run(ctx, c.Fresh(), o)
 	if err != nil {

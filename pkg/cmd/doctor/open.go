@@ -24,7 +24,7 @@ import (
 func (opts *Options) open(ctx context.Context) (c *doctor.Cluster, o doctor.Options, done func(), err error) {
 	done = func() {}
 	c = &doctor.Cluster{Now: time.Now, Image: opts.Image, JobImage: opts.JobImage}
-	o.Tell = opts.Factory.IO.Say
+	o.Progress = opts.Factory.IO.Say
 	o.Owner = fmt.Sprintf("%s, pid %d", prompt.Operator(), os.Getpid())
 	if opts.hasFolder() {
 		s, err := opts.openFolder(ctx, c)

@@ -25,7 +25,7 @@ func writeList(w io.Writer, out *cmdutil.Output, checks []*doctor.Check) error {
 	t := cmdutil.Table{Header: []string{"CHECK", "GROUP", "NEEDS", "TITLE"}}
 	all := make([]listed, 0, len(checks))
 	for _, c := range checks {
-		all = append(all, listed{c.ID, c.Group, c.Title, c.Looks, c.Needs.Names(), c.Docs()})
+		all = append(all, listed{c.ID, c.Group, c.Title, c.Examines, c.Needs.Names(), c.Docs()})
 		needs := strings.Join(c.Needs.Names(), ",")
 		if needs == "" {
 			needs = "-"

@@ -137,7 +137,7 @@ func writeHead(out io.Writer, d *job.Detail, now time.Time) error {
 		line("Ended", stamp(d.Completed, now))
 	}
 	line("Asks for", askLine(d))
-	line("Takes", job.TakesText(&d.Job))
+	line("Takes", job.ExcessText(&d.Job))
 	if d.Retries > 0 {
 		line("Retries", strconv.Itoa(int(d.Retries)))
 	}

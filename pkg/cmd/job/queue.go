@@ -127,7 +127,7 @@ func queueTable(waiting *job.WaitingList, now time.Time) cmdutil.Table {
 			row = append(row, amount(w.MilliCPU, job.CPUText), amount(w.MemoryMB, job.MemoryText))
 		}
 		reason := cmp.Or(w.Reason, "not checked yet")
-		if share := job.ShareText(w.Asks); share != "" {
+		if share := job.ShareText(w.Request); share != "" {
 			reason += "; it takes " + share
 		}
 		t.Rows = append(t.Rows, append(row, strconv.Itoa(w.Pods), waits(w.Since, now), reason))

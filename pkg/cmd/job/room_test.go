@@ -13,10 +13,10 @@ import (
 
 func TestTheQueueShowsProcessorsWhereJobsWithoutGPUsWait(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	gpu := job.WaitingGang{Job: "ann/train", Queued: schedulerapi.Queued{VC: "a", Group: "ann~train/default", PositionInVC: 1, Pods: 2, Since: now, Asks: schedulerapi.Asks{GPUs: 16, MilliCPU: 8000}, Reason: "full"}}
+	gpu := job.WaitingGang{Job: "ann/train", Queued: schedulerapi.Queued{VC: "a", Group: "ann~train/default", PositionInVC: 1, Pods: 2, Since: now, Request: schedulerapi.Request{GPUs: 16, MilliCPU: 8000}, Reason: "full"}}
 	share := job.WaitingGang{Job: "bob/prep", Queued: schedulerapi.Queued{VC: "a", Group: "bob~prep/default", PositionInVC: 2, Pods: 4, Since: now,
-		Asks: schedulerapi.Asks{ShareOfGPUs: 20, ShareReason: "a owns no machine without GPUs", MilliCPU: 4000, MemoryMB: 512}, Reason: "full"}}
-	cells := job.WaitingGang{Job: "eve/prep", Queued: schedulerapi.Queued{VC: "b", Group: "eve~prep/default", PositionInVC: 1, Pods: 1, Since: now, Asks: schedulerapi.Asks{CPUCells: 1, MilliCPU: 250}}}
+		Request: schedulerapi.Request{ShareOfGPUs: 20, ShareReason: "a owns no machine without GPUs", MilliCPU: 4000, MemoryMB: 512}, Reason: "full"}}
+	cells := job.WaitingGang{Job: "eve/prep", Queued: schedulerapi.Queued{VC: "b", Group: "eve~prep/default", PositionInVC: 1, Pods: 1, Since: now, Request: schedulerapi.Request{CPUCells: 1, MilliCPU: 250}}}
 	assert.Equal(t, []string{"JOB", "VC", "POSITION", "PRIORITY", "GPUS", "PODS", "WAITS", "REASON"}, queueTable(&job.WaitingList{Items: []job.WaitingGang{gpu}}, now).Header)
 	table := queueTable(&job.WaitingList{Items: []job.WaitingGang{gpu, share, cells}}, now)
 	assert.Equal(t, []string{"JOB", "VC", "POSITION", "PRIORITY", "GPUS", "CPUS", "MEMORY", "PODS", "WAITS", "REASON"}, table.Header)

@@ -220,7 +220,7 @@ func (s *Source) pack(ctx context.Context, f *cmdutil.Factory, send func(*code.A
 	}
 	warn(a.Windows, "the line ends of Windows", "convert the line ends with: sed -i 's/\\r$//' FILE, or dos2unix FILE")
 	warn(a.Marked, "a byte order mark", "save as UTF-8 without a byte order mark and with the line ends of Linux, or: dos2unix FILE")
-	for _, name := range a.Left {
+	for _, name := range a.Skipped {
 		say("warning: %s is not sent: it is not a file, or it is a link that points outside of the folder", name)
 	}
 	out := &job.Code{SHA256: a.SHA256, Size: a.Size}

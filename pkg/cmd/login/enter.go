@@ -18,7 +18,7 @@ func (opts *Options) enter(ctx context.Context, s *client.Server, t *target) (na
 		pair, err = opts.device(ctx, s)
 	case opts.Password, opts.User != "", !io.CanPrompt():
 		return opts.password(ctx, s, t)
-	case !opts.NoBrowser && browser.Here(opts.Factory.Getenv):
+	case !opts.NoBrowser && browser.Available(opts.Factory.Getenv):
 		pair, err = opts.browser(ctx, s)
 	default:
 		methods, err := s.SignInMethods(ctx)

@@ -151,7 +151,7 @@ func loginRun(ctx context.Context, opts *Options) error {
 			before = c.Refresh
 		}
 		f.Clusters[t.name] = &login.Cluster{Server: t.url.String(), CA: string(ca), User: name, Access: pair.Access, Refresh: pair.Refresh,
-			Expires: time.Now().Add(time.Duration(pair.Life) * time.Second)}
+			Expires: time.Now().Add(time.Duration(pair.Lifetime) * time.Second)}
 		f.Current = t.name
 		return nil
 	})
@@ -236,7 +236,7 @@ func (opts *Options) trust(ctx context.Context, t *target) (ca []byte, err error
 			return nil, &cmdutil.UsageError{Err: err}
 		}
 	}
-	shown, err := client.Look(ctx, t.url)
+	shown, err := client.UntrustedCertificate(ctx, t.url)
 	switch {
 	case err != nil:
 		return nil, err

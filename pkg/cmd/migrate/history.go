@@ -76,9 +76,9 @@ func knownJobs(ctx context.Context, to *job.Client) (map[string]bool, error) {
 // take imports all jobs, and counts them by user. The report is nil if the program that reads the jobs from the database exits without a report.
 func (j *jobs) take(ctx context.Context, opts *OpenPAIOptions, here func(user string) bool) (*history.Report, error) {
 	told := progress{io: opts.Factory.IO}
-	o := history.Options{Known: func(uid string) bool { return j.known[uid] }, Told: told.say}
+	o := history.Options{Known: func(uid string) bool { return j.known[uid] }, Progress: told.say}
 	if !opts.DryRun {
-		o.Give = func(ctx context.Context, part io.Reader, size int64) error {
+		o.Store = func(ctx context.Context, part io.Reader, size int64) error {
 			added, err := j.to.History.PutBack(ctx, part, size)
 			if err == nil {
 				j.added += added.Jobs
@@ -86,7 +86,7 @@ func (j *jobs) take(ctx context.Context, opts *OpenPAIOptions, here func(user st
 			return err
 		}
 	}
-	report, err := j.from.Take(ctx, o)
+	report, err := j.from.Read(ctx, o)
 	if report != nil {
 		for _, p := range report.People {
 			p.Here = here(p.Name)

@@ -62,14 +62,14 @@ func TestJobsOfOpenPAIAreInListsAndReports(t *testing.T) {
 	require.NoError(t, store.EndRemoved(t.Context(), []string{page.Items[0].UID, page.Items[1].UID})) // as the controller does
 	s := servertest.Start(t, c, servertest.Options{History: h})
 	token := s.SignIn("mig-ann")
-	list := s.Ask("GET", "/api/v2/jobs", token, "")
+	list := s.Do("GET", "/api/v2/jobs", token, "")
 	assert.Equal(t, 200, list.Status)
 	assert.Contains(t, list.Body, `"name":"train"`)
 	assert.NotContains(t, list.Body, "eval", "which is another's")
-	detail := s.Ask("GET", "/api/v2/jobs/mig-ann~train", token, "")
+	detail := s.Do("GET", "/api/v2/jobs/mig-ann~train", token, "")
 	assert.Equal(t, 200, detail.Status)
 	assert.Contains(t, detail.Body, `"appExitCode":137`)
 	assert.Contains(t, detail.Body, `"paper"`)
-	assert.Equal(t, 200, s.Ask("GET", "/api/v2/jobs/mig-ann~train/config", token, "").Status)
-	assert.NotEqual(t, 200, s.Ask("GET", "/api/v2/jobs/mig-gone~eval", token, "").Status)
+	assert.Equal(t, 200, s.Do("GET", "/api/v2/jobs/mig-ann~train/config", token, "").Status)
+	assert.NotEqual(t, 200, s.Do("GET", "/api/v2/jobs/mig-gone~eval", token, "").Status)
 }

@@ -74,7 +74,7 @@ func TestWhoComesFromOpenPAISignsInWithTheOldPassword(t *testing.T) {
 	}
 	assert.Contains(t, stores(), "pbkdf2")
 	sign := func(password string) int {
-		return s.Ask("POST", "/api/v1/token", "", fmt.Sprintf(`{"username":%q,"password":%q}`, name, password)).Status
+		return s.Do("POST", "/api/v1/token", "", fmt.Sprintf(`{"username":%q,"password":%q}`, name, password)).Status
 	}
 	assert.Equal(t, 400, sign("another"))
 	assert.Equal(t, 200, sign(old), "though it is too short for a new one")

@@ -26,7 +26,7 @@ type cells struct {
 }
 
 func (c *cells) rules() config.ServiceRules {
-	return config.ServiceRules{Settle: c.settle, Check: catalogue.CheckMachines}
+	return config.ServiceRules{Adapt: c.settle, Check: catalogue.CheckMachines}
 }
 
 func (c *cells) settle(before, after *config.Cluster) ([]byte, error) {
@@ -54,7 +54,7 @@ func (c *cells) settle(before, after *config.Cluster) ([]byte, error) {
 		return nil, err
 	}
 	is, _ := catalogue.SchedulerConfig(after) // its findings concern the cells that are decided here
-	changes, err := vc.Settle(have, was, is, c.takeFrom, c.decided)
+	changes, err := vc.FitHardware(have, was, is, c.takeFrom, c.decided)
 	if err != nil {
 		return nil, hint.Wrap(fmt.Errorf("nothing was changed: %w", err), cmp.Or(c.choose(err), hint.Of(err)))
 	}

@@ -156,7 +156,7 @@ func (s *Session) images(c *config.Cluster) (*config.ServicesEdit, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, field := range e.Left {
+	for _, field := range e.NotEdited {
 		fmt.Fprintf(s.f.IO.Err, "warning: %s: %s names images of another release, and can't be changed without harm to its style\n  -> write %s there by hand, before paictl config push\n",
 			config.ServicesFile, field, tag)
 	}

@@ -62,7 +62,7 @@ func TestScriptsOfWhoHasSignedIn(t *testing.T) {
 	require.NoError(t, d.Prepare(t.Context()))
 	answer := map[string]any{
 		"/v1/virtualclusters": api.VirtualClusters{Items: []api.VirtualCluster{{Name: "speech", Guaranteed: 8, Free: 8}, {Name: "vision", Cells: []api.Cells{{CellType: "G", CellNumber: 8}}, Guaranteed: 8, Used: 2, Free: 6, WaitingGangs: 1}}},
-		"/v1/queue":           api.Queue{Total: 1, Items: []api.Queued{{Position: 1, PositionInVC: 1, VC: "vision", Group: "bob~next/default", State: "Waiting", Since: time.Now(), Pods: 1, User: "bob", Asks: api.Asks{GPUs: 8}}}},
+		"/v1/queue":           api.Queue{Total: 1, Items: []api.Queued{{Position: 1, PositionInVC: 1, VC: "vision", Group: "bob~next/default", State: "Waiting", Since: time.Now(), Pods: 1, User: "bob", Request: api.Request{GPUs: 8}}}},
 	}
 	s := servertest.Start(t, c, servertest.Options{Scheduler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(answer[r.URL.Path])

@@ -146,7 +146,7 @@ func writeOne(w io.Writer, output *cmdutil.Output, v *shown, now time.Time) erro
 		}
 		reason := q.Reason
 		if q.ShareOfGPUs > 0 {
-			reason = strings.TrimPrefix(reason+"; it takes "+job.ShareText(q.Asks), "; ")
+			reason = strings.TrimPrefix(reason+"; it takes "+job.ShareText(q.Request), "; ")
 		}
 		t.Rows = append(t.Rows, append(row, cmdutil.Age(now.Sub(q.Since)), reason))
 	}

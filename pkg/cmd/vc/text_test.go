@@ -70,7 +70,7 @@ func TestOneVirtualClusterIsShownWithItsQueue(t *testing.T) {
 	v := &shown{Running: true, VirtualCluster: *owner("vision", 16, 2)}
 	v.Used, v.Free, v.FreeByLevel, v.WaitingGangs, v.WaitingPods = 8, 8, []cell.LevelCount{{CellType: "node", GPUs: 8, Count: 1}}, 1, 2
 	v.PinnedCells = []string{"special"}
-	v.Queue = []api.Queued{{PositionInVC: 1, Group: "big", State: api.Waiting, Priority: 10, Pods: 2, Asks: api.Asks{GPUs: 16}, Since: now.Add(-90 * time.Minute), Reason: "too little"}}
+	v.Queue = []api.Queued{{PositionInVC: 1, Group: "big", State: api.Waiting, Priority: 10, Pods: 2, Request: api.Request{GPUs: 16}, Since: now.Add(-90 * time.Minute), Reason: "too little"}}
 	var b bytes.Buffer
 	require.NoError(t, writeOne(&b, &cmdutil.Output{}, v, now))
 	assert.Equal(t, `vision

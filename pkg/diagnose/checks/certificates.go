@@ -81,8 +81,8 @@ func (c *Certificate) Left() string {
 	return plural.Of(int(c.left.Minutes()), "minute")
 }
 
-// Judge returns a finding if the certificate can't be read or expires too soon, and otherwise nil. The name may be empty.
-func (c *Certificate) Judge() *Finding {
+// Check returns a finding if the certificate can't be read or expires too soon, and otherwise nil. The name may be empty.
+func (c *Certificate) Check() *Finding {
 	called := "the certificate " + c.Name
 	if c.Name == "" {
 		called = "a certificate"

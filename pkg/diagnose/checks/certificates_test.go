@@ -45,7 +45,7 @@ func TestCertificatesAreReportedBeforeTheyExpire(t *testing.T) {
 		{"", "kubernetes", -day, "error: a certificate has expired", "paictl cluster status"},
 	} {
 		c := ReadCertificate("m1", tc.name, signed(t, tc.issuer, tc.left), now)
-		f := c.Judge()
+		f := c.Check()
 		if tc.says == "" {
 			assert.Nil(t, f, tc.name)
 			continue
@@ -56,7 +56,7 @@ func TestCertificatesAreReportedBeforeTheyExpire(t *testing.T) {
 		assert.Equal(t, []string{"m1", "me until " + now.Add(tc.left).Format(time.RFC3339)}, []string{f.Host, f.Evidence})
 	}
 	c := ReadCertificate("m1", "sa", []byte("no certificate"), now)
-	assert.Equal(t, "the certificate sa can't be read: no PEM certificate", c.Judge().Message)
+	assert.Equal(t, "the certificate sa can't be read: no PEM certificate", c.Check().Message)
 }
 
 func TestEachCertificateIsRenewedBySomething(t *testing.T) {

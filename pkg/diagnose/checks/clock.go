@@ -16,8 +16,8 @@ const (
 
 // Clock is a reading of a host's clock, with the times of the request and of the response by the operator's clock.
 type Clock struct {
-	Host                  string
-	Says, Asked, Answered time.Time
+	Host                      string
+	Says, QueriedAt, Answered time.Time
 }
 
 // reading is the difference between a host's clock and the operator's clock. It is positive if the host's clock is ahead. The exact value is
@@ -46,7 +46,7 @@ func Clocks(all []Clock) []Finding {
 	var rs []reading
 	for i := range all {
 		c := &all[i]
-		rs = append(rs, reading{c, c.Says.Sub(c.Answered), c.Says.Sub(c.Asked)})
+		rs = append(rs, reading{c, c.Says.Sub(c.Answered), c.Says.Sub(c.QueriedAt)})
 	}
 	if len(rs) == 0 {
 		return nil
@@ -100,9 +100,9 @@ type TimeSync struct {
 	Apt            bool // the machine has it
 }
 
-// Judge returns nil if a service synchronizes the clock. Without such a service, a new cluster works at first, and fails when its clocks have
+// Check returns nil if a service synchronizes the clock. Without such a service, a new cluster works at first, and fails when its clocks have
 // drifted apart.
-func (s *TimeSync) Judge() *Finding {
+func (s *TimeSync) Check() *Finding {
 	var f Finding
 	running := s.Running
 	if len(running) == 0 && s.Source != "" {

@@ -23,7 +23,7 @@ func TestAClockIsSynchronizedBySomething(t *testing.T) {
 		"none, on a system with packages of apt": {TimeSync{Synced: "no", Apt: true}, "warning time-source: no service synchronizes its clock", "p_packages systemd-timesyncd"},
 		"none, on a system with other packages":  {TimeSync{}, "warning time-source: no service synchronizes its clock", ""},
 	} {
-		f := tc.sync.Judge()
+		f := tc.sync.Check()
 		if tc.want == "" {
 			assert.Nil(t, f, name)
 			continue

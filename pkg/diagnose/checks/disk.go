@@ -63,8 +63,8 @@ func isNumber(s string) bool {
 	return err == nil
 }
 
-// Room returns findings if the file system is nearly full.
-func (f *Filesystem) Room() (out []Finding) {
+// CheckSpace returns findings if the file system is nearly full.
+func (f *Filesystem) CheckSpace() (out []Finding) {
 	if severity := room(f.Free, f.Size); severity != "" {
 		out = append(out, Finding{Check: "disk", Severity: severity, Remedy: f.freeing("space", "; crictl rmi --prune removes unused images"),
 			Message: fmt.Sprintf("%s is %d %% full: %s of %s left, for %s", f.Point, 100-f.Free*100/f.Size, Size(f.Free), Size(f.Size), strings.Join(f.Paths, ", "))})

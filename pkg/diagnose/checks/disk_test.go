@@ -30,7 +30,7 @@ func TestFileSystemsAreReportedBeforeTheyAreFull(t *testing.T) {
 		}
 		fs := Filesystems(append(rows, []string{"cut", "off"}))
 		require.Len(t, fs, 1, name)
-		assert.Equal(t, tc.want, texts(fs[0].Room()), name)
+		assert.Equal(t, tc.want, texts(fs[0].CheckSpace()), name)
 	}
 }
 

@@ -58,7 +58,7 @@ func TestADriverThatDoesNotWorkIsAProblem(t *testing.T) {
 	one := []layout.PCIDevice{{Vendor: "10de"}}
 	look := func(m gpudriver.Machine, said string) []string {
 		m.Devices = []string{"20b2"}
-		return texts(Driver(&layout.Facts{PCIGPUs: one, DriverError: said}, gpudriver.Look(m, gpudriver.Want{})))
+		return texts(Driver(&layout.Facts{PCIGPUs: one, DriverError: said}, gpudriver.CheckKept(m, gpudriver.Want{})))
 	}
 	assert.Empty(t, look(gpudriver.Machine{Module: "535.1", Userland: "535.1"}, ""))
 	assert.Equal(t, []string{"error gpu-driver: NVIDIA's driver doesn't answer: NVML fails"}, look(gpudriver.Machine{Module: "535.1", Userland: "535.1"}, "NVML fails"))
@@ -66,7 +66,7 @@ func TestADriverThatDoesNotWorkIsAProblem(t *testing.T) {
 	assert.Equal(t, []string{"error gpu-driver-nouveau: the kernel's own driver nouveau uses the GPUs, and NVIDIA's isn't loaded"}, look(gpudriver.Machine{Nouveau: true}, ""))
 	assert.Equal(t, []string{"error gpu-driver-mismatch: the driver's loaded kernel module is 535.1 and its libraries are 535.2: GPUs can't be used: NVML fails"}, look(gpudriver.Machine{Module: "535.1", Userland: "535.2"}, "NVML fails"))
 	assert.Equal(t, []string{"warning gpu-driver-old: the driver 390.1 is older than 470"}, look(gpudriver.Machine{Module: "390.1", Userland: "390.1"}, ""))
-	for _, f := range Driver(&layout.Facts{}, gpudriver.Look(gpudriver.Machine{}, gpudriver.Want{})) {
+	for _, f := range Driver(&layout.Facts{}, gpudriver.CheckKept(gpudriver.Machine{}, gpudriver.Want{})) {
 		assert.True(t, f.Advice, "an installation can continue")
 	}
 	refused := Driver(&layout.Facts{DriverError: "NVML fails"}, []gpudriver.Finding{{ID: "headers", Message: "no headers"}})

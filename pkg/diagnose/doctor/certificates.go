@@ -8,8 +8,8 @@ import (
 )
 
 func certificates(_ context.Context, c *Cluster) (out []Finding, _ error) {
-	for _, cert := range c.Look.Status.Certificates {
-		if f := cert.Judge(); f != nil {
+	for _, cert := range c.Inspection.Status.Certificates {
+		if f := cert.Check(); f != nil {
 			out = append(out, found(*f))
 		}
 	}
@@ -17,7 +17,7 @@ func certificates(_ context.Context, c *Cluster) (out []Finding, _ error) {
 }
 
 func certificateRenewal(_ context.Context, c *Cluster) (out []Finding, _ error) {
-	for _, host := range c.Look.Status.Renewal.Off {
+	for _, host := range c.Inspection.Status.Renewal.Off {
 		out = append(out, warning(host, "paictl cluster up --limit "+host+" switches it on again", "its certificates aren't renewed automatically"))
 	}
 	return out, nil
@@ -34,7 +34,7 @@ func kubeconfigCertificate(_ context.Context, c *Cluster) ([]Finding, error) {
 	if cert.NotAfter.Sub(cert.NotBefore) < shortLived {
 		return skip("its certificate is short-lived by design; its issuer renews it"), nil
 	}
-	f := checks.NewCertificate("of context "+c.Kube.Context, cert.NotAfter, c.Now()).Judge()
+	f := checks.NewCertificate("of context "+c.Kube.Context, cert.NotAfter, c.Now()).Check()
 	if f == nil {
 		return nil, nil
 	}

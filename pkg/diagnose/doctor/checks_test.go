@@ -45,7 +45,7 @@ func patient(t *testing.T, masters, workers int, objects ...runtime.Object) *Clu
 	layoutOf.Kubernetes.Kubernetes.NetworkPlugin = flannel
 	layoutOf.Layout.MachineSKU = map[string]layout.SKU{"cpu": {Mem: "64Gi", CPU: layout.CPU{VCore: 16}, Discovered: true},
 		"gpu": {Mem: "64Gi", CPU: layout.CPU{VCore: 16}, Discovered: true, GPU: &layout.GPU{Type: "NVIDIA-A100", Count: 8}}}
-	c := &Cluster{Config: &layoutOf, Dir: "my cluster", Now: func() time.Time { return now }, Look: &cluster.Look{Status: &cluster.Status{API: "up"}, Machines: map[string]*cluster.Looked{}}}
+	c := &Cluster{Config: &layoutOf, Dir: "my cluster", Now: func() time.Time { return now }, Inspection: &cluster.Inspection{Status: &cluster.Status{API: "up"}, Machines: map[string]*cluster.InspectedMachine{}}}
 	c.Spec = &engine.Spec{Config: c.Config}
 	for i := range masters + workers {
 		m := layout.Machine{Hostname: fmt.Sprintf("m%d", i+1), HostIP: fmt.Sprintf("10.0.0.%d", i+1), SKU: "cpu", Roles: []string{layout.RoleMaster}}
@@ -54,7 +54,7 @@ func patient(t *testing.T, masters, workers int, objects ...runtime.Object) *Clu
 		}
 		c.Config.Layout.MachineList = append(c.Config.Layout.MachineList, m)
 		c.Spec.Nodes = append(c.Spec.Nodes, &engine.Node{Machine: m, ControlPlane: i < masters, Worker: i >= masters, Target: ssh.Target{User: "root"}})
-		l := &cluster.Looked{Broken: map[string]string{}, Facts: layout.Facts{Hostname: m.Hostname, VCores: 16, MemKiB: 63 << 20}, More: [][]string{{"end", "ok"},
+		l := &cluster.InspectedMachine{Broken: map[string]string{}, Facts: layout.Facts{Hostname: m.Hostname, VCores: 16, MemKiB: 63 << 20}, More: [][]string{{"end", "ok"},
 			{"unit", "kubelet", "active", "enabled"}, {"unit", "containerd", "active", "enabled"},
 			{"own", "eth0"}, {"link", "eth0", "1500"}, {"link", "flannel.1", "1450"}, {"link", "cni0", "1450"}}}
 		if i < masters {
@@ -66,8 +66,8 @@ func patient(t *testing.T, masters, workers int, objects ...runtime.Object) *Clu
 			}
 			l.Facts.Driver = "535.261.03"
 		}
-		c.Look.Machines[m.Hostname] = l
-		c.Look.Status.Machines = append(c.Look.Status.Machines, cluster.MachineStatus{Host: m.Hostname, State: cluster.StateReady})
+		c.Inspection.Machines[m.Hostname] = l
+		c.Inspection.Status.Machines = append(c.Inspection.Status.Machines, cluster.MachineStatus{Host: m.Hostname, State: cluster.StateReady})
 		objects = append(objects, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Hostname, Labels: map[string]string{corev1.LabelHostname: m.Hostname}},
 			Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}})
 	}
@@ -75,7 +75,7 @@ func patient(t *testing.T, masters, workers int, objects ...runtime.Object) *Clu
 	for i := range masters {
 		members = append(members, cluster.EtcdMember{Name: fmt.Sprintf("m%d", i+1), PeerURLs: []string{fmt.Sprintf("https://10.0.0.%d:2380", i+1)}})
 	}
-	for _, l := range c.Look.Machines {
+	for _, l := range c.Inspection.Machines {
 		if l.Etcd != nil {
 			l.Etcd.Members = members
 		}
@@ -137,11 +137,11 @@ func TestNothingIsFoundOnMachinesThatAreWell(t *testing.T) {
 func renamed(c *Cluster, from, to string) *Cluster {
 	for i, n := range c.Spec.Nodes {
 		if n.Hostname == from {
-			n.Hostname, c.Config.Layout.MachineList[i].Hostname, c.Look.Status.Machines[i].Host = to, to, to
-			c.Look.Machines[to] = c.Look.Machines[from]
-			delete(c.Look.Machines, from)
-			for k := range c.Look.Machines[to].Etcd.Members {
-				c.Look.Machines[to].Etcd.Members[k].Name = to
+			n.Hostname, c.Config.Layout.MachineList[i].Hostname, c.Inspection.Status.Machines[i].Host = to, to, to
+			c.Inspection.Machines[to] = c.Inspection.Machines[from]
+			delete(c.Inspection.Machines, from)
+			for k := range c.Inspection.Machines[to].Etcd.Members {
+				c.Inspection.Machines[to].Etcd.Members[k].Name = to
 			}
 		}
 	}
@@ -150,12 +150,12 @@ func renamed(c *Cluster, from, to string) *Cluster {
 
 func addressed(c *Cluster, ip string) *Cluster {
 	c.Spec.Nodes[0].HostIP = ip
-	c.Look.Machines["m1"].Etcd.Members[0] = cluster.EtcdMember{PeerURLs: []string{"https://[" + ip + "]:2380"}}
+	c.Inspection.Machines["m1"].Etcd.Members[0] = cluster.EtcdMember{PeerURLs: []string{"https://[" + ip + "]:2380"}}
 	return c
 }
 
 func contained(c *Cluster) *Cluster {
-	for _, l := range c.Look.Machines {
+	for _, l := range c.Inspection.Machines {
 		l.Facts.Container = "systemd-nspawn"
 		l.More = [][]string{{"end", "ok"}, {"unit", "kubelet", "active", "enabled"}, {"unit", "containerd", "active", "enabled"}}
 	}
@@ -164,11 +164,11 @@ func contained(c *Cluster) *Cluster {
 
 // outside changes a cluster so that one machine isn't a member and has no programs or settings of a member.
 func outside(c *Cluster, name string) *Cluster {
-	c.Look.Machines[name].More = [][]string{{"end", "ok"}}
-	c.Look.Machines[name].Settings = []engine.Change{{Target: "sysctl net.ipv4.ip_forward"}, {Target: "/etc/hosts"}, {Target: "swapoff"}}
-	for i := range c.Look.Status.Machines {
-		if c.Look.Status.Machines[i].Host == name {
-			c.Look.Status.Machines[i].State = cluster.StateOutside
+	c.Inspection.Machines[name].More = [][]string{{"end", "ok"}}
+	c.Inspection.Machines[name].Settings = []engine.Change{{Target: "sysctl net.ipv4.ip_forward"}, {Target: "/etc/hosts"}, {Target: "swapoff"}}
+	for i := range c.Inspection.Status.Machines {
+		if c.Inspection.Status.Machines[i].Host == name {
+			c.Inspection.Status.Machines[i].State = cluster.StateOutside
 		}
 	}
 	return c
@@ -176,11 +176,11 @@ func outside(c *Cluster, name string) *Cluster {
 
 func TestFaultsOfMachinesAreFound(t *testing.T) {
 	more := func(host string, rows ...[]string) func(*Cluster) {
-		return func(c *Cluster) { c.Look.Machines[host].More = append(rows, c.Look.Machines[host].More...) }
+		return func(c *Cluster) { c.Inspection.Machines[host].More = append(rows, c.Inspection.Machines[host].More...) }
 	}
 	unit := func(host, name, active, enabled string) func(*Cluster) {
 		return func(c *Cluster) {
-			for _, r := range c.Look.Machines[host].More {
+			for _, r := range c.Inspection.Machines[host].More {
 				if r[0] == "unit" && r[1] == name {
 					r[2], r[3] = active, enabled
 				}
@@ -193,108 +193,108 @@ func TestFaultsOfMachinesAreFound(t *testing.T) {
 		finds       []string // parts of each finding, in order, with | between
 	}{
 		{"a machine that is off", "machines-reachable", func(c *Cluster) {
-			c.Look.Machines["w1"] = &cluster.Looked{Err: fmt.Errorf("w1: %w: i/o timeout", ssh.ErrUnreachable)}
+			c.Inspection.Machines["w1"] = &cluster.InspectedMachine{Err: fmt.Errorf("w1: %w: i/o timeout", ssh.ErrUnreachable)}
 		}, []string{"problem w1: |doesn't answer by SSH at 10.0.0.4|switch it on|paictl node remove w1"}},
 		{"a key that is refused", "machines-reachable", func(c *Cluster) {
-			c.Look.Machines["w1"] = &cluster.Looked{Err: hint.Errorf("look at the key", "w1: %w", ssh.ErrAuth)}
+			c.Inspection.Machines["w1"] = &cluster.InspectedMachine{Err: hint.Errorf("look at the key", "w1: %w", ssh.ErrAuth)}
 		}, []string{"problem w1: |look at the key"}},
 		{"a server that drops connections", "machines-reachable", func(c *Cluster) {
-			c.Look.Machines["w1"] = &cluster.Looked{Err: hint.Errorf("look at MaxStartups", "w1: %w: %w", ssh.ErrUnreachable, io.EOF)}
+			c.Inspection.Machines["w1"] = &cluster.InspectedMachine{Err: hint.Errorf("look at MaxStartups", "w1: %w: %w", ssh.ErrUnreachable, io.EOF)}
 		}, []string{"problem w1: can't be checked by SSH|look at MaxStartups"}},
-		{"answers that broke off", "machines-reachable", func(c *Cluster) { c.Look.Machines["w1"].Broken["more"] = "1" }, []string{"warning w1: |aborted"}},
+		{"answers that broke off", "machines-reachable", func(c *Cluster) { c.Inspection.Machines["w1"].Broken["more"] = "1" }, []string{"warning w1: |aborted"}},
 		{"a kubelet that was stopped", "kubelet-active", unit("w1", "kubelet", "inactive", "enabled"), []string{"problem w1: the kubelet doesn't run (inactive)|systemctl enable --now kubelet|journalctl -u kubelet"}},
 		{"a kubelet that won't come back", "kubelet-active", unit("w1", "kubelet", "active", "disabled"), []string{"problem w1: |won't after the next reboot|systemctl enable kubelet"}},
 		{"a kubelet that someone masked", "kubelet-active", unit("w1", "kubelet", "inactive", "masked"), []string{"problem w1: |systemctl unmask kubelet"}},
 		{"a containerd that failed", "runtime-active", unit("m1", "containerd", "failed", "enabled"), []string{"problem m1: containerd doesn't run (failed)"}},
 		{"a time service that was stopped", "time-service", func(c *Cluster) {
-			f := (&checks.TimeSync{Installed: []string{"chrony"}}).Judge()
+			f := (&checks.TimeSync{Installed: []string{"chrony"}}).Check()
 			f.Host, f.By = "w1", "time-source"
-			c.Look.Preflight = []preflight.Finding{*f}
+			c.Inspection.Preflight = []preflight.Finding{*f}
 		}, []string{"problem w1: no service synchronizes its clock: chrony|systemctl enable --now chrony"}},
 		{"a unit that failed", "units-failed", more("w1", []string{"failed", "paictl-cni.service"}), []string{"warning w1: the unit paictl-cni.service has failed|journalctl"}},
 		{"a clock that is off", "clocks", func(c *Cluster) {
-			c.Look.Preflight = []preflight.Finding{{Host: "w1", By: "clock", Severity: preflight.SeverityError, Message: "the clock is 5m ahead", Remedy: "timedatectl"}}
+			c.Inspection.Preflight = []preflight.Finding{{Host: "w1", By: "clock", Severity: preflight.SeverityError, Message: "the clock is 5m ahead", Remedy: "timedatectl"}}
 		}, []string{"problem w1: the clock is 5m ahead -> timedatectl"}},
 		{"a folder that is read-only", "machine-fitness", func(c *Cluster) {
-			c.Look.Preflight = []preflight.Finding{{Host: "w1", By: "mount", Severity: preflight.SeverityError, Message: "/var is read-only", Remedy: "remount"}, {Host: "w1", Check: "clock", By: "clock"}, {Host: "w1", Check: "unique-machine-id", By: "unique"}}
+			c.Inspection.Preflight = []preflight.Finding{{Host: "w1", By: "mount", Severity: preflight.SeverityError, Message: "/var is read-only", Remedy: "remount"}, {Host: "w1", Check: "clock", By: "clock"}, {Host: "w1", Check: "unique-machine-id", By: "unique"}}
 		}, []string{"problem w1: /var is read-only"}},
 		{"settings that will be lost", "kernel-settings", func(c *Cluster) {
-			c.Look.Machines["w1"].Settings = []engine.Change{{Target: "/etc/sysctl.d/99-zz-paictl.conf"}, {Target: "sysctl net.ipv4.ip_forward", Detail: "0 -> 1"}, {Target: "/etc/hosts"}}
-			c.Look.Preflight = []preflight.Finding{{Host: "m1", By: "sysctl", Severity: preflight.SeverityError, Message: "/etc/sysctl.d/zzz.conf sets it", Remedy: "remove the line"}}
+			c.Inspection.Machines["w1"].Settings = []engine.Change{{Target: "/etc/sysctl.d/99-zz-paictl.conf"}, {Target: "sysctl net.ipv4.ip_forward", Detail: "0 -> 1"}, {Target: "/etc/hosts"}}
+			c.Inspection.Preflight = []preflight.Finding{{Host: "m1", By: "sysctl", Severity: preflight.SeverityError, Message: "/etc/sysctl.d/zzz.conf sets it", Remedy: "remove the line"}}
 		}, []string{"problem w1: kernel settings aren't|sysctl net.ipv4.ip_forward 0 -> 1|--fix -p 'my cluster'", "problem w1: settings will be lost at the next reboot: /etc/sysctl.d/99-zz-paictl.conf", "problem m1: |zzz.conf"}},
-		{"swap", "swap", func(c *Cluster) { c.Look.Machines["w1"].Settings = []engine.Change{{Target: "swapoff"}} }, []string{"problem w1: swap is on"}},
-		{"names of machines", "host-names", func(c *Cluster) { c.Look.Machines["w1"].Settings = []engine.Change{{Target: "/etc/hosts"}} }, []string{"problem w1: the names"}},
+		{"swap", "swap", func(c *Cluster) { c.Inspection.Machines["w1"].Settings = []engine.Change{{Target: "swapoff"}} }, []string{"problem w1: swap is on"}},
+		{"names of machines", "host-names", func(c *Cluster) { c.Inspection.Machines["w1"].Settings = []engine.Change{{Target: "/etc/hosts"}} }, []string{"problem w1: the names"}},
 		{"a disk that is full", "disk-space", more("w1", []string{"fs", "/var/lib/kubelet", "/var", "100000000", "1000000", "/dev/sdb", "100", "50"}, []string{"fs", "/var/log", "/var", "100000000", "1000000", "/dev/sdb", "100", "50"}),
 			[]string{"problem w1: /var is 99 % full|for /var/lib/kubelet, /var/log|du -xh"}},
 		{"a disk that fills up", "disk-space", more("w1", []string{"fs", "/", "/", "100", "8", "/dev/sda", "0", "0"}), []string{"warning w1: / is 92 % full"}},
 		{"inodes", "inodes", more("w1", []string{"fs", "/", "/", "100", "50", "/dev/sda", "1000", "10"}, []string{"fs", "/b", "/b", "100", "50", "/dev/sdb", "0", "0"}), []string{"problem w1: / has 10 of 1000 inodes left"}},
 		{"a certificate that expires", "certificates", func(c *Cluster) {
-			c.Look.Status.Certificates = []checks.Certificate{{Host: "m1", Name: "apiserver", Days: 3, Expires: now}, {Host: "w1", Name: "kubelet", Days: 20, Expires: now},
+			c.Inspection.Status.Certificates = []checks.Certificate{{Host: "m1", Name: "apiserver", Days: 3, Expires: now}, {Host: "w1", Name: "kubelet", Days: 20, Expires: now},
 				{Host: "w2", Name: "kubelet", Days: -1, Expired: true, Expires: now}, {Host: "m1", Name: "ca", CA: true, Days: 2, Expires: now}, {Host: "m1", Name: "etcd/server", Days: 300, Expires: now}}
 		}, []string{"problem m1: the certificate apiserver expires in 3 days|paictl-certificates.service", "warning w1: the certificate kubelet expires in 20 days|systemctl restart kubelet", "problem w2: |has expired|paictl node remove", "problem m1: the certificate ca|authority"}},
-		{"renewal that is off", "certificate-renewal", func(c *Cluster) { c.Look.Status.Renewal.Off = []string{"m1"} }, []string{"warning m1: |paictl cluster up --limit m1"}},
-		{"an API server of one master", "api-servers", func(c *Cluster) { c.Look.Machines["m2"].API = "down" }, []string{"problem m2: its API server doesn't answer|crictl"}},
-		{"etcd that is down on a master", "etcd-members", func(c *Cluster) { c.Look.Machines["m3"].Etcd = nil }, []string{"problem m3: its etcd doesn't answer|crictl"}},
+		{"renewal that is off", "certificate-renewal", func(c *Cluster) { c.Inspection.Status.Renewal.Off = []string{"m1"} }, []string{"warning m1: |paictl cluster up --limit m1"}},
+		{"an API server of one master", "api-servers", func(c *Cluster) { c.Inspection.Machines["m2"].API = "down" }, []string{"problem m2: its API server doesn't answer|crictl"}},
+		{"etcd that is down on a master", "etcd-members", func(c *Cluster) { c.Inspection.Machines["m3"].Etcd = nil }, []string{"problem m3: its etcd doesn't answer|crictl"}},
 		{"a master that is off", "etcd-members", func(c *Cluster) {
-			c.Look.Machines["m3"] = &cluster.Looked{Err: ssh.ErrUnreachable}
-			c.Look.Status.Machines[2].State = cluster.StateUnreachable
+			c.Inspection.Machines["m3"] = &cluster.InspectedMachine{Err: ssh.ErrUnreachable}
+			c.Inspection.Status.Machines[2].State = cluster.StateUnreachable
 		}, []string{"problem m3: is an etcd member that doesn't answer: 2 of 3 members are left|paictl node remove m3"}},
 		{"a member that is gone", "etcd-members", func(c *Cluster) {
-			for _, l := range c.Look.Machines {
+			for _, l := range c.Inspection.Machines {
 				if l.Etcd != nil {
 					l.Etcd.Members = l.Etcd.Members[:2]
 				}
 			}
 		}, []string{"problem m3: |not an etcd member|paictl node add m3=10.0.0.3 --role master", "warning : etcd has two members"}},
 		{"a member too many", "etcd-members", func(c *Cluster) {
-			for _, l := range c.Look.Machines {
+			for _, l := range c.Inspection.Machines {
 				if l.Etcd != nil {
 					l.Etcd.Members = append(l.Etcd.Members[:3:3], cluster.EtcdMember{PeerURLs: []string{"https://10.0.0.99:2380"}})
 				}
 			}
 		}, []string{"problem : etcd has a member https://10.0.0.99:2380 that is not a master"}},
 		{"a quorum that is lost", "etcd-members", func(c *Cluster) {
-			for _, l := range c.Look.Machines {
+			for _, l := range c.Inspection.Machines {
 				if l.Etcd != nil {
 					l.Etcd.Quorum = false
 				}
 			}
 		}, []string{"problem : etcd has lost its quorum: too few of 3 members"}},
 		{"alarms of etcd", "etcd-health", func(c *Cluster) {
-			c.Look.Machines["m1"].Etcd.Alarms = []byte(`{"alarms":[{"memberID":"1","alarm":"NOSPACE"}]}`)
-			c.Look.Machines["m2"].Etcd.Status = []byte(`{"errors":["disk slow","memberID:1 alarm:NOSPACE"]}`)
+			c.Inspection.Machines["m1"].Etcd.Alarms = []byte(`{"alarms":[{"memberID":"1","alarm":"NOSPACE"}]}`)
+			c.Inspection.Machines["m2"].Etcd.Status = []byte(`{"errors":["disk slow","memberID:1 alarm:NOSPACE"]}`)
 		}, []string{"problem m2: its etcd has no leader", "problem m2: its etcd reports an error", "problem : etcd has the alarm NOSPACE|alarm disarm"}},
 		{"a database that is full of holes", "etcd-size", func(c *Cluster) {
-			c.Look.Machines["m1"].Etcd.Status = []byte(`{"leader":"1","dbSize":"2000000000","dbSizeInUse":"1000"}`)
+			c.Inspection.Machines["m1"].Etcd.Status = []byte(`{"leader":"1","dbSize":"2000000000","dbSizeInUse":"1000"}`)
 		}, []string{"problem m1: etcd's database has 1907 MiB of 2048|defragment"}},
 		{"copies that are old", "etcd-backup", more("m1", []string{"snapshot", "/var/backups/etcd/a.db", fmt.Sprint(now.Add(-200 * time.Hour).Unix())}), []string{"warning m1: the last backup is 8 days old"}},
 		{"a backup that is old", "etcd-backup", backedUp(t, now.Add(-200*time.Hour)), []string{"warning : the last backup is 8 days old|timer"}},
 		{"storage that isn't mounted", "mounts", more("w1", []string{"fstab", "/mnt/data", "nfs", "defaults,nofail", "no"}), []string{"problem w1: /mnt/data isn't mounted|mount /mnt/data"}},
 		{"a file server that hangs", "network-mounts", more("w1", []string{"netmount", "/mnt/a b", "nfs4", "hangs"}), []string{"problem w1: /mnt/a b (nfs4) doesn't answer|umount -f -l '/mnt/a b'"}},
-		{"a tunnel that is too wide", "mtu", func(c *Cluster) { c.Look.Machines["w1"].More[4][2] = "1400" }, []string{"problem w1: flannel's tunnel|1450 bytes", "warning : MTUs of interfaces are of 2 kinds: 1400 on w1"}},
+		{"a tunnel that is too wide", "mtu", func(c *Cluster) { c.Inspection.Machines["w1"].More[4][2] = "1400" }, []string{"problem w1: flannel's tunnel|1450 bytes", "warning : MTUs of interfaces are of 2 kinds: 1400 on w1"}},
 		{"GPUs that are missing", "gpu-hardware", func(c *Cluster) {
-			c.Look.Preflight = []preflight.Finding{{Host: "w1", By: "gpu", Check: "gpu-count", Severity: preflight.SeverityError, Message: "has 7 of the 8 GPUs", Remedy: "look at dmesg"}}
+			c.Inspection.Preflight = []preflight.Finding{{Host: "w1", By: "gpu", Check: "gpu-count", Severity: preflight.SeverityError, Message: "has 7 of the 8 GPUs", Remedy: "look at dmesg"}}
 		}, []string{"problem w1: has 7 of the 8 GPUs"}},
 		{"a driver that doesn't answer", "gpu-driver", func(c *Cluster) {
-			c.Look.Machines["w1"].Facts.DriverError = "Failed to initialize NVML"
-			c.Look.Preflight = []preflight.Finding{{Host: "w1", By: "gpu-driver", Check: "gpu-driver-mismatch", Severity: preflight.SeverityError, Message: "the libraries are 550.1", Remedy: "reboot"}, {Host: "w1", By: "gpu"}}
+			c.Inspection.Machines["w1"].Facts.DriverError = "Failed to initialize NVML"
+			c.Inspection.Preflight = []preflight.Finding{{Host: "w1", By: "gpu-driver", Check: "gpu-driver-mismatch", Severity: preflight.SeverityError, Message: "the libraries are 550.1", Remedy: "reboot"}, {Host: "w1", By: "gpu"}}
 		}, []string{"problem w1: the libraries are 550.1 -> reboot"}},
 		{"a different driver than the configuration's", "gpu-driver", func(c *Cluster) {
 			c.Config.Kubernetes.Kubernetes.GPUDriver = config.GPUDriver{Policy: config.GPUDriverInstall, Version: "550"}
 		}, []string{"warning w1: the driver 535.261.03 is loaded, but the configuration says 550", "warning w2: "}},
 		{"a copied machine", "machine-identity", func(c *Cluster) {
-			c.Look.Preflight = []preflight.Finding{{Host: "w1", By: "unique", Check: "unique-machine-id", Severity: preflight.SeverityError, Message: "the machine has the machine id of w2", Remedy: "systemd-machine-id-setup"}, {Host: "w1", By: "disk", Check: "inodes"}}
+			c.Inspection.Preflight = []preflight.Finding{{Host: "w1", By: "unique", Check: "unique-machine-id", Severity: preflight.SeverityError, Message: "the machine has the machine id of w2", Remedy: "systemd-machine-id-setup"}, {Host: "w1", By: "disk", Check: "inodes"}}
 		}, []string{"problem w1: the machine has the machine id of w2"}},
 		{"room for a bundle's files, which a member has", "machine-fitness", func(c *Cluster) {
-			c.Look.Preflight = []preflight.Finding{{Host: "w1", By: "disk", Check: "inodes"}, {Host: "w1", By: "gpu", Check: "gpu-count"}, {Host: "w1", By: "gpu-driver", Check: "gpu-driver-old"}}
+			c.Inspection.Preflight = []preflight.Finding{{Host: "w1", By: "disk", Check: "inodes"}, {Host: "w1", By: "gpu", Check: "gpu-count"}, {Host: "w1", By: "gpu-driver", Check: "gpu-driver-old"}}
 		}, nil},
-		{"drivers that differ", "gpu-driver", func(c *Cluster) { c.Look.Machines["w1"].Facts.Driver = "550.1" }, []string{"warning : drivers of the machines gpu are of 2 versions: 535.261.03 on w2; 550.1 on w1"}},
+		{"drivers that differ", "gpu-driver", func(c *Cluster) { c.Inspection.Machines["w1"].Facts.Driver = "550.1" }, []string{"warning : drivers of the machines gpu are of 2 versions: 535.261.03 on w2; 550.1 on w1"}},
 		{"toolkits that differ", "gpu-toolkit", func(c *Cluster) {
 			more("w1", []string{"toolkit", "1.17.0"})(c)
 			more("w2", []string{"toolkit", "1.18.0"})(c)
 		}, []string{"warning : container toolkits are of 2 versions"}},
-		{"memory that is gone", "machine-hardware", func(c *Cluster) { c.Look.Machines["w1"].Facts.MemKiB = 32 << 20 }, []string{"warning w1: has 32768 MiB of memory|dmesg"}},
-		{"a bridge of another subnet", "pod-subnets", func(c *Cluster) { c.Look.Status.Machines[3].Message = "no pod starts: cni0 has 10.1.0.1/24" }, []string{"problem w1: no pod starts|paictl cluster up --limit w1"}},
+		{"memory that is gone", "machine-hardware", func(c *Cluster) { c.Inspection.Machines["w1"].Facts.MemKiB = 32 << 20 }, []string{"warning w1: has 32768 MiB of memory|dmesg"}},
+		{"a bridge of another subnet", "pod-subnets", func(c *Cluster) { c.Inspection.Status.Machines[3].Message = "no pod starts: cni0 has 10.1.0.1/24" }, []string{"problem w1: no pod starts|paictl cluster up --limit w1"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := patient(t, 3, 2)
@@ -446,7 +446,7 @@ func TestNodesAreJudged(t *testing.T) {
 		assert.NotContains(t, n.Annotations, driverMark)
 	})
 	t.Run("no cordon of a run that is at work", func(t *testing.T) {
-		c.Look.Status.Lock = &cluster.LockOwner{Owner: "ada@desk, pid 1"}
+		c.Inspection.Status.Lock = &cluster.LockOwner{Owner: "ada@desk, pid 1"}
 		expect(t, []string{"warning w3: "}, ask(t, c, "nodes-cordoned"))
 		done := Apply(t.Context(), c, Options{}, []*Fix{{What: "x", host: "w1", script: "true"}})
 		assert.Contains(t, done[0].Error, "ada@desk, pid 1 works on the machines")
@@ -554,9 +554,9 @@ func TestVolumesOfOneMachine(t *testing.T) {
 	v.Spec.Local = &corev1.LocalVolumeSource{Path: filepath.Join("/data", "x")}
 	v.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Values: []string{"w1"}}}}}}}
 	c := patient(t, 1, 1, v)
-	c.Look.Machines["w1"].More = append(c.Look.Machines["w1"].More, []string{"volume", "/data/x", "there"})
+	c.Inspection.Machines["w1"].More = append(c.Inspection.Machines["w1"].More, []string{"volume", "/data/x", "there"})
 	assert.Empty(t, ask(t, c, "volume-folders"))
-	c.Look.Machines["w1"].More[len(c.Look.Machines["w1"].More)-1][2] = "absent"
+	c.Inspection.Machines["w1"].More[len(c.Inspection.Machines["w1"].More)-1][2] = "absent"
 	expect(t, []string{"problem w1: the folder /data/x of the volume v is missing"}, ask(t, c, "volume-folders"))
 	assert.Equal(t, map[string][]string{"w1": {"/data/x"}}, c.volumePaths(t.Context()))
 }

@@ -10,13 +10,13 @@ func clockChecks() []*Check {
 	return []*Check{
 		{
 			ID: "clocks", Group: "machines", Title: "Clocks agree", Needs: Machines,
-			Looks: "whether the clock of each machine is within 30 s of the median of all, and within 5 min of this computer's",
-			Run:   ofPreflight(oneOf("clock")),
+			Examines: "whether the clock of each machine is within 30 s of the median of all, and within 5 min of this computer's",
+			Run:      ofPreflight(oneOf("clock")),
 		},
 		{
 			ID: "time-service", Group: "machines", Title: "A service synchronizes each machine's clock", Needs: Machines,
-			Looks: "chrony, ntpd or systemd-timesyncd on each machine with its own clock, and whether it has found a server",
-			Run:   timeService,
+			Examines: "chrony, ntpd or systemd-timesyncd on each machine with its own clock, and whether it has found a server",
+			Run:      timeService,
 		},
 	}
 }
@@ -26,7 +26,7 @@ func timeService(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	if !slices.ContainsFunc(c.machines(), func(m *machine) bool { return m.Facts.Container == "" }) {
 		return skip("the machines are containers, whose clock is their host's"), nil
 	}
-	for _, p := range c.Look.Preflight {
+	for _, p := range c.Inspection.Preflight {
 		if p.By != "time-source" {
 			continue
 		}

@@ -32,8 +32,8 @@ type Cluster struct {
 	Spec   *engine.Spec
 	// Mistakes lists mistakes in the folder that don't affect the list of machines.
 	Mistakes config.Findings
-	// Look holds the output of the scripts on the machines.
-	Look *cluster.Look
+	// Inspection holds the output of the scripts on the machines.
+	Inspection *cluster.Inspection
 	// Kube is the connection to the API. Jobs is the client for jobs. Platform is the client for services.
 	Kube     *kube.Cluster
 	Jobs     *job.Client
@@ -155,12 +155,12 @@ func (c *Cluster) Pushed(ctx context.Context) (*store.Copy, error) {
 
 func (c *Cluster) machines() []*machine {
 	var out []*machine
-	if c.Spec == nil || c.Look == nil {
+	if c.Spec == nil || c.Inspection == nil {
 		return nil
 	}
 	for _, n := range c.Spec.Nodes {
-		if l := c.Look.Machines[n.Hostname]; l != nil && l.Err == nil {
-			out = append(out, &machine{Node: n, Looked: l, rows: l.More})
+		if l := c.Inspection.Machines[n.Hostname]; l != nil && l.Err == nil {
+			out = append(out, &machine{Node: n, InspectedMachine: l, rows: l.More})
 		}
 	}
 	return out
@@ -169,7 +169,7 @@ func (c *Cluster) machines() []*machine {
 // machine is a machine that responded to the query. rows holds the rows of its response for the doctor.
 type machine struct {
 	*engine.Node
-	*cluster.Looked
+	*cluster.InspectedMachine
 	rows [][]string
 }
 
@@ -201,12 +201,12 @@ func (c *Cluster) joined(name string) bool {
 
 // status returns a machine's status in Look, or nil if the status is unknown.
 func (c *Cluster) status(name string) *cluster.MachineStatus {
-	if c.Look == nil || c.Look.Status == nil {
+	if c.Inspection == nil || c.Inspection.Status == nil {
 		return nil
 	}
-	for i := range c.Look.Status.Machines {
-		if c.Look.Status.Machines[i].Host == name {
-			return &c.Look.Status.Machines[i]
+	for i := range c.Inspection.Status.Machines {
+		if c.Inspection.Status.Machines[i].Host == name {
+			return &c.Inspection.Status.Machines[i]
 		}
 	}
 	return nil

@@ -26,33 +26,33 @@ func configurationChecks() []*Check {
 	return []*Check{
 		{
 			ID: "folder-valid", Group: "configuration", Title: "The folder's configuration can be used", Needs: Folder,
-			Looks: "the four files of the folder, by the rules of config validate",
-			Run:   folderValid,
+			Examines: "the four files of the folder, by the rules of config validate",
+			Run:      folderValid,
 		},
 		{
 			ID: "configuration-pushed", Group: "configuration", Title: "The folder matches the cluster's configuration", Needs: Folder | API,
-			Looks: "the differences of the four files of the folder from the cluster's copy, from which services are started; secrets aren't compared",
-			Run:   configurationPushed,
+			Examines: "the differences of the four files of the folder from the cluster's copy, from which services are started; secrets aren't compared",
+			Run:      configurationPushed,
 		},
 		{
 			ID: "same-cluster", Group: "configuration", Title: "Folder and kubeconfig belong to the same cluster", Needs: Folder | API,
-			Looks: "the cluster-id of both, and whether any node of the cluster is a machine of the folder",
-			Run:   sameCluster,
+			Examines: "the cluster-id of both, and whether any node of the cluster is a machine of the folder",
+			Run:      sameCluster,
 		},
 		{
 			ID: "nodes-listed", Group: "configuration", Title: "Nodes are the layout's machines", Needs: Folder | API,
-			Looks: "machines of layout.yaml that are not nodes, and nodes that are not in the layout",
-			Run:   nodesListed,
+			Examines: "machines of layout.yaml that are not nodes, and nodes that are not in the layout",
+			Run:      nodesListed,
 		},
 		{
 			ID: "node-labels", Group: "configuration", Title: "Nodes have the layout's labels and taints", Needs: Folder | API,
-			Looks: "labels and taints of each node that paictl has set or should set",
-			Run:   nodeLabels,
+			Examines: "labels and taints of each node that paictl has set or should set",
+			Run:      nodeLabels,
 		},
 		{
 			ID: "configuration-valid", Group: "configuration", Title: "The cluster's configuration can be used", Needs: API | Pushed,
-			Looks: "the cluster's copy of the four files, by the rules of config validate",
-			Run:   configurationValid,
+			Examines: "the cluster's copy of the four files, by the rules of config validate",
+			Run:      configurationValid,
 		},
 	}
 }

@@ -12,13 +12,13 @@ func diskChecks() []*Check {
 	return []*Check{
 		{
 			ID: "disk-space", Group: "machines", Title: "Disks have free space", Needs: Machines,
-			Looks: "the file systems of /, the kubelet, containerd, etcd, logs, the data path and volumes; a warning below 10 % free, a problem below 5 %",
-			Run:   roomOf("disk"),
+			Examines: "the file systems of /, the kubelet, containerd, etcd, logs, the data path and volumes; a warning below 10 % free, a problem below 5 %",
+			Run:      roomOf("disk"),
 		},
 		{
 			ID: "inodes", Group: "machines", Title: "Disks have free inodes", Needs: Machines,
-			Looks: "free inodes of the same file systems, with the same limits",
-			Run:   roomOf("inodes"),
+			Examines: "free inodes of the same file systems, with the same limits",
+			Run:      roomOf("inodes"),
 		},
 	}
 }
@@ -28,7 +28,7 @@ func roomOf(what string) func(context.Context, *Cluster) ([]Finding, error) {
 	return func(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		for _, m := range c.machines() {
 			for _, fs := range checks.Filesystems(m.all("fs", 7)) {
-				for _, f := range fs.Room() {
+				for _, f := range fs.CheckSpace() {
 					if f.Check == what {
 						f.Host = m.Hostname
 						out = append(out, found(f))

@@ -25,7 +25,7 @@ func TestEachCheckHasAPlaceInTheDocs(t *testing.T) {
 		}
 		section, _, _ = strings.Cut(section, "\n##")
 		assert.Contains(t, section, "**"+c.Title+"**")
-		assert.Contains(t, section, "Checks "+c.Looks+".", "of %s", c.ID)
+		assert.Contains(t, section, "Checks "+c.Examines+".", "of %s", c.ID)
 		paragraphs := strings.Split(strings.TrimSpace(section), "\n\n")
 		assert.Greater(t, len(paragraphs), 2, "docs/doctor.md doesn't say what to do about %s", c.ID)
 	}
@@ -44,7 +44,7 @@ func TestChecksAreWhole(t *testing.T) {
 	for _, c := range Checks() {
 		assert.Contains(t, Groups(), c.Group, c.ID)
 		assert.NotEmpty(t, c.Title, c.ID)
-		assert.NotEmpty(t, c.Looks, c.ID)
+		assert.NotEmpty(t, c.Examines, c.ID)
 		assert.NotNil(t, c.Run, c.ID)
 		assert.Regexp(t, `^[a-z]+(-[a-z]+)*$`, c.ID)
 	}

@@ -57,11 +57,11 @@ func (n Need) Names() []string {
 
 // Check describes one check of the doctor.
 type Check struct {
-	ID    string // stable, and the anchor in docs/doctor.md
-	Group string
-	Title string
-	Looks string // its subject, and its limits
-	Needs Need
+	ID       string // stable, and the anchor in docs/doctor.md
+	Group    string
+	Title    string
+	Examines string // its subject, and its limits
+	Needs    Need
 	// Limit is the maximum duration of the check; zero means a minute.
 	Limit time.Duration
 	// Ends limits the time for removing the check's objects after its limit has expired or the run was canceled.

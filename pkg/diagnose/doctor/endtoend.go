@@ -36,13 +36,13 @@ func endToEndChecks() []*Check {
 	return []*Check{
 		{
 			ID: "hello-jobs", Group: EndToEnd, Title: "A job runs in each virtual cluster", Needs: API, Limit: jobWithin + time.Minute, Ends: endWithin,
-			Looks: "a job of one task without a GPU in each virtual cluster, from its submission to its end; then it is removed",
-			Run:   helloJobs,
+			Examines: "a job of one task without a GPU in each virtual cluster, from its submission to its end; then it is removed",
+			Run:      helloJobs,
 		},
 		{
 			ID: "gang-job", Group: EndToEnd, Title: "A gang runs on two machines", Needs: API, Limit: jobWithin + time.Minute, Ends: endWithin,
-			Looks: "a job of two tasks that start together on two machines, and meet; then it is removed",
-			Run:   gangJob,
+			Examines: "a job of two tasks that start together on two machines, and meet; then it is removed",
+			Run:      gangJob,
 		},
 	}
 }

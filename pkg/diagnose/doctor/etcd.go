@@ -29,23 +29,23 @@ func etcdChecks() []*Check {
 	return []*Check{
 		{
 			ID: "etcd-members", Group: "kubernetes", Title: "etcd has all its members, and a majority agrees", Needs: Machines,
-			Looks: "the list of members of each master's etcd, compared with the masters of layout.yaml",
-			Run:   etcdMembers,
+			Examines: "the list of members of each master's etcd, compared with the masters of layout.yaml",
+			Run:      etcdMembers,
 		},
 		{
 			ID: "etcd-health", Group: "kubernetes", Title: "etcd has a leader and no alarms", Needs: Machines,
-			Looks: "leader, errors and alarms (NOSPACE, CORRUPT) of each member",
-			Run:   etcdHealth,
+			Examines: "leader, errors and alarms (NOSPACE, CORRUPT) of each member",
+			Run:      etcdHealth,
 		},
 		{
 			ID: "etcd-size", Group: "kubernetes", Title: "etcd's database has free space", Needs: Machines,
-			Looks: "the size of each member's database, compared with its quota of 2 GiB or the configured one: a warning from 70 %, a problem from 90 %; and how much of it is free after deletions",
-			Run:   etcdSize,
+			Examines: "the size of each member's database, compared with its quota of 2 GiB or the configured one: a warning from 70 %, a problem from 90 %; and how much of it is free after deletions",
+			Run:      etcdSize,
 		},
 		{
 			ID: "etcd-backup", Group: "kubernetes", Title: "The last backup is recent", Needs: Machines,
-			Looks: "the time of the last paictl cluster backup, and the newest *.db in /var/lib/etcd-backup, /var/backups/etcd, /var/lib/paictl/etcd-backup and /opt/etcd-backup of masters: a warning if it is older than three days. If there is neither, the check only says so",
-			Run:   etcdBackup,
+			Examines: "the time of the last paictl cluster backup, and the newest *.db in /var/lib/etcd-backup, /var/backups/etcd, /var/lib/paictl/etcd-backup and /opt/etcd-backup of masters: a warning if it is older than three days. If there is neither, the check only says so",
+			Run:      etcdBackup,
 		},
 	}
 }
@@ -87,7 +87,7 @@ func etcdMembers(_ context.Context, c *Cluster) (out []Finding, _ error) {
 				"is a master, but not an etcd member: the next failure of a master may stop the cluster"))
 		case at >= 0 && best.Members[at].Learner:
 			out = append(out, warning(n.Hostname, "wait a few minutes; if this doesn't change: paictl cluster up --limit "+n.Hostname, "its etcd is a learner without a vote"))
-		case at >= 0 && c.Look.Machines[n.Hostname] != nil && c.Look.Machines[n.Hostname].Err != nil:
+		case at >= 0 && c.Inspection.Machines[n.Hostname] != nil && c.Inspection.Machines[n.Hostname].Err != nil:
 			out = append(out, problem(n.Hostname, "repair the machine, or replace it: paictl node remove "+n.Hostname, "is an etcd member that doesn't answer: %d of %d members are left", len(best.Members)-c.away(best), len(best.Members)))
 		}
 	}
@@ -109,7 +109,7 @@ func etcdMembers(_ context.Context, c *Cluster) (out []Finding, _ error) {
 // away returns the number of etcd members whose machine or etcd doesn't respond.
 func (c *Cluster) away(v *cluster.EtcdView) (away int) {
 	for _, n := range c.Spec.ControlPlane() {
-		l := c.Look.Machines[n.Hostname]
+		l := c.Inspection.Machines[n.Hostname]
 		if l != nil && (l.Err != nil || l.Etcd == nil) && slices.ContainsFunc(v.Members, func(e cluster.EtcdMember) bool { return isMember(e, n) }) {
 			away++
 		}

@@ -66,8 +66,8 @@ func Apply(ctx context.Context, c *Cluster, o Options, fixes []*Fix) []Fixed {
 			err = context.Cause(ctx)
 		case f.do != nil:
 			err = c.Kube.Explain(f.do(ctx, c))
-		case c.Look != nil && c.Look.Status.Lock != nil:
-			err = hint.Errorf("run it again when the other run has ended", "%s works on the machines", c.Look.Status.Lock.Owner)
+		case c.Inspection != nil && c.Inspection.Status.Lock != nil:
+			err = hint.Errorf("run it again when the other run has ended", "%s works on the machines", c.Inspection.Status.Lock.Owner)
 		case len(f.settings) > 0:
 			err = cluster.Repair(ctx, c.Spec, machines, map[string][]engine.Change{f.host: f.settings})[f.host]
 		default:

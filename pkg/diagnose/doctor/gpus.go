@@ -28,48 +28,48 @@ func gpuChecks() []*Check {
 	return []*Check{
 		{
 			ID: "gpu-hardware", Group: "gpus", Title: "Machines have the layout's GPUs", Needs: Machines,
-			Looks: "GPUs on the PCI bus of each machine, and those that NVIDIA's driver sees, compared with its SKU in layout.yaml",
-			Run:   gpuHardware,
+			Examines: "GPUs on the PCI bus of each machine, and those that NVIDIA's driver sees, compared with its SKU in layout.yaml",
+			Run:      gpuHardware,
 		},
 		{
 			ID: "gpu-driver", Group: "gpus", Title: "The GPU driver works, with the same version everywhere", Needs: Machines,
-			Looks: "NVIDIA's driver on each machine with its GPUs: whether it answers, the version that is loaded and that of layout.yaml and kubernetes-configuration.yaml, and whether machines of a SKU agree",
-			Run:   gpuDriver,
+			Examines: "NVIDIA's driver on each machine with its GPUs: whether it answers, the version that is loaded and that of layout.yaml and kubernetes-configuration.yaml, and whether machines of a SKU agree",
+			Run:      gpuDriver,
 		},
 		{
 			ID: "gpu-toolkit", Group: "gpus", Title: "NVIDIA's container toolkit is installed", Needs: Machines,
-			Looks: "nvidia-ctk on each machine with GPUs of NVIDIA, and whether machines have one version",
-			Run:   gpuToolkit,
+			Examines: "nvidia-ctk on each machine with GPUs of NVIDIA, and whether machines have one version",
+			Run:      gpuToolkit,
 		},
 		{
 			ID: "gpu-next-boot", Group: "gpus", Title: "The GPU driver works after the next boot", Needs: API,
-			Looks: "the condition GPUDriverMissingAtNextBoot of nodes: a new kernel is installed for which the driver has no module",
-			Run:   nodeCondition(checks.ConditionNextBoot, "the GPU driver will be missing after the next boot"),
+			Examines: "the condition GPUDriverMissingAtNextBoot of nodes: a new kernel is installed for which the driver has no module",
+			Run:      nodeCondition(checks.ConditionNextBoot, "the GPU driver will be missing after the next boot"),
 		},
 		{
 			ID: "agent-running", Group: "gpus", Title: "The agent runs on each machine with GPUs", Needs: API | Pushed,
-			Looks: "the agent's pod on each worker that the layout gives GPUs, and whether it is ready",
-			Run:   agentRunning,
+			Examines: "the agent's pod on each worker that the layout gives GPUs, and whether it is ready",
+			Run:      agentRunning,
 		},
 		{
 			ID: "gpus-published", Group: "gpus", Title: "Agents publish the machines' GPUs", Needs: API | Pushed,
-			Looks: "the ResourceSlices and the annotation of each machine with GPUs, compared with the number in the layout",
-			Run:   gpusPublished,
+			Examines: "the ResourceSlices and the annotation of each machine with GPUs, compared with the number in the layout",
+			Run:      gpusPublished,
 		},
 		{
 			ID: "gpus-healthy", Group: "gpus", Title: "GPUs are healthy", Needs: API,
-			Looks: "the condition GPUsUnhealthy of nodes, which agents set by the driver's errors (XID), memory errors, heat and lost devices",
-			Run:   nodeCondition(checks.ConditionGPUsUnhealthy, "GPUs aren't healthy"),
+			Examines: "the condition GPUsUnhealthy of nodes, which agents set by the driver's errors (XID), memory errors, heat and lost devices",
+			Run:      nodeCondition(checks.ConditionGPUsUnhealthy, "GPUs aren't healthy"),
 		},
 		{
 			ID: "scheduler-hardware", Group: "gpus", Title: "The scheduler's cells are the machines' GPUs", Needs: API,
-			Looks: "the scheduler's configuration, compared with the GPUs that each machine reports: missing, too many, in no cell, split differently",
-			Run:   schedulerHardware,
+			Examines: "the scheduler's configuration, compared with the GPUs that each machine reports: missing, too many, in no cell, split differently",
+			Run:      schedulerHardware,
 		},
 		{
 			ID: "scheduler-layout", Group: "gpus", Title: "The scheduler works with the pushed configuration", Needs: API | Pushed,
-			Looks: "the scheduler's ConfigMap, compared with the one that follows from the cluster's copy",
-			Run:   schedulerLayout,
+			Examines: "the scheduler's ConfigMap, compared with the one that follows from the cluster's copy",
+			Run:      schedulerLayout,
 		},
 	}
 }

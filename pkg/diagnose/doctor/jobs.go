@@ -25,23 +25,23 @@ func jobChecks() []*Check {
 	return []*Check{
 		{
 			ID: "job-pods-left", Group: "jobs", Title: "No pods of deleted jobs are left", Needs: API,
-			Looks: "pods in pai-jobs whose job is gone for ten minutes or more",
-			Run:   jobPodsLeft,
+			Examines: "pods in pai-jobs whose job is gone for ten minutes or more",
+			Run:      jobPodsLeft,
 		},
 		{
 			ID: "gpu-claims-left", Group: "jobs", Title: "No unused claims hold GPUs", Needs: API,
-			Looks: "ResourceClaims of the agent's GPUs that are allocated, and whose pod is gone for ten minutes or more",
-			Run:   gpuClaimsLeft,
+			Examines: "ResourceClaims of the agent's GPUs that are allocated, and whose pod is gone for ten minutes or more",
+			Run:      gpuClaimsLeft,
 		},
 		{
 			ID: "stuck-deletions", Group: "jobs", Title: "No deletion is stuck", Needs: API,
-			Looks: "pods, jobs and namespaces whose deletion takes ten minutes longer than their grace period",
-			Run:   stuckDeletions,
+			Examines: "pods, jobs and namespaces whose deletion takes ten minutes longer than their grace period",
+			Run:      stuckDeletions,
 		},
 		{
 			ID: "doctor-left", Group: "jobs", Title: "Earlier doctors left nothing", Needs: API,
-			Looks: "namespaces and jobs of a doctor that has ended",
-			Run:   doctorLeft,
+			Examines: "namespaces and jobs of a doctor that has ended",
+			Run:      doctorLeft,
 		},
 	}
 }

@@ -23,63 +23,63 @@ func kubernetesChecks() []*Check {
 	return []*Check{
 		{
 			ID: "api-server", Group: "kubernetes", Title: "The API server answers",
-			Looks: "one request to the API, and the API server's health (/readyz)",
-			Run:   apiServer,
+			Examines: "one request to the API, and the API server's health (/readyz)",
+			Run:      apiServer,
 		},
 		{
 			ID: "api-servers", Group: "kubernetes", Title: "Each master's API server answers", Needs: Machines,
-			Looks: "the API server of each machine of the control plane, by a request on that machine",
-			Run:   apiServers,
+			Examines: "the API server of each machine of the control plane, by a request on that machine",
+			Run:      apiServers,
 		},
 		{
 			ID: "nodes-ready", Group: "kubernetes", Title: "Nodes are Ready", Needs: API,
-			Looks: "the condition Ready of each node, and why it isn't true",
-			Run:   nodesReady,
+			Examines: "the condition Ready of each node, and why it isn't true",
+			Run:      nodesReady,
 		},
 		{
 			ID: "nodes-pressure", Group: "kubernetes", Title: "Nodes aren't under pressure", Needs: API,
-			Looks: "the conditions DiskPressure, MemoryPressure, PIDPressure and NetworkUnavailable of each node, and those of node-problem-detector",
-			Run:   nodesPressure,
+			Examines: "the conditions DiskPressure, MemoryPressure, PIDPressure and NetworkUnavailable of each node, and those of node-problem-detector",
+			Run:      nodesPressure,
 		},
 		{
 			ID: "nodes-cordoned", Group: "kubernetes", Title: "Nodes take pods", Needs: API,
-			Looks: "nodes that are cordoned, and whether a run of paictl that has ended left them so",
-			Run:   nodesCordoned,
+			Examines: "nodes that are cordoned, and whether a run of paictl that has ended left them so",
+			Run:      nodesCordoned,
 		},
 		{
 			ID: "control-plane", Group: "kubernetes", Title: "The control plane's pods run", Needs: API,
-			Looks: "API server, controller manager, scheduler and etcd of each master, where they are pods",
-			Run:   controlPlane,
+			Examines: "API server, controller manager, scheduler and etcd of each master, where they are pods",
+			Run:      controlPlane,
 		},
 		{
 			ID: "system-workloads", Group: "kubernetes", Title: "Kubernetes' own workloads run", Needs: API,
-			Looks: "Deployments and DaemonSets in kube-system and kube-flannel: CoreDNS, kube-proxy, the pod network",
-			Run:   systemWorkloads,
+			Examines: "Deployments and DaemonSets in kube-system and kube-flannel: CoreDNS, kube-proxy, the pod network",
+			Run:      systemWorkloads,
 		},
 		{
 			ID: "certificates", Group: "kubernetes", Title: "Certificates are valid for long enough", Needs: Machines,
-			Looks: fmt.Sprintf("all certificates of Kubernetes and etcd on each machine: a warning below %d days, a problem below %d", checks.CertificateWarning, checks.CertificateProblem),
-			Run:   certificates,
+			Examines: fmt.Sprintf("all certificates of Kubernetes and etcd on each machine: a warning below %d days, a problem below %d", checks.CertificateWarning, checks.CertificateProblem),
+			Run:      certificates,
 		},
 		{
 			ID: "certificate-renewal", Group: "kubernetes", Title: "Certificates are renewed automatically", Needs: Machines,
-			Looks: "whether the kubelet renews its certificate, and the timer that renews those of masters",
-			Run:   certificateRenewal,
+			Examines: "whether the kubelet renews its certificate, and the timer that renews those of masters",
+			Run:      certificateRenewal,
 		},
 		{
 			ID: "kubeconfig-certificate", Group: "kubernetes", Title: "The kubeconfig in use is valid for long enough", Needs: API,
-			Looks: "the client certificate of the kubeconfig that the doctor uses, if it has one",
-			Run:   kubeconfigCertificate,
+			Examines: "the client certificate of the kubeconfig that the doctor uses, if it has one",
+			Run:      kubeconfigCertificate,
 		},
 		{
 			ID: "version-skew", Group: "kubernetes", Title: "Versions are compatible", Needs: API,
-			Looks: "the versions of kubelets, compared with the API server (not newer, three minor versions older at most), and whether they and containerd have one version each",
-			Run:   versionSkew,
+			Examines: "the versions of kubelets, compared with the API server (not newer, three minor versions older at most), and whether they and containerd have one version each",
+			Run:      versionSkew,
 		},
 		{
 			ID: "configured-version", Group: "kubernetes", Title: "Kubernetes has the configured version", Needs: API | Managed,
-			Looks: "the version of the API server and of the kubelets, compared with kubernetes-configuration.yaml",
-			Run:   configuredVersion,
+			Examines: "the version of the API server and of the kubelets, compared with kubernetes-configuration.yaml",
+			Run:      configuredVersion,
 		},
 	}
 }
@@ -206,12 +206,12 @@ func nodesCordoned(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 		case !n.Spec.Unschedulable:
 		case n.Annotations[driverMark] == "":
 			out = append(out, warning(n.Name, "when its repair is done: "+hint.Uncordon(n.Name), "the node is cordoned: no pod starts there"))
-		case c.Look != nil && c.Look.Status.Lock != nil:
+		case c.Inspection != nil && c.Inspection.Status.Lock != nil:
 			out = append(out, note(n.Name, "cordoned by a running paictl"))
 		default:
 			f := warning(n.Name, "paictl node driver upgrade "+n.Name+" -p DIR continues it; to use it as it is: "+hint.Uncordon(n.Name),
 				"the node is cordoned by an unfinished upgrade of its driver")
-			if c.Look != nil { // without a check, the doctor can't know whether the run is still active
+			if c.Inspection != nil { // without a check, the doctor can't know whether the run is still active
 				f = f.fixedBy(&Fix{What: "uncordon " + n.Name + ", which an upgrade of its driver has left cordoned", do: func(ctx context.Context, c *Cluster) error { return uncordon(ctx, c, n.Name) }})
 			}
 			out = append(out, f)

@@ -20,73 +20,73 @@ func machineChecks() []*Check {
 	return []*Check{
 		{
 			ID: idReachable, Group: "machines", Title: "Machines answer by SSH", Needs: Managed,
-			Looks: "one connection to each machine of layout.yaml, as its user, and root's rights there",
-			Run:   machinesReachable,
+			Examines: "one connection to each machine of layout.yaml, as its user, and root's rights there",
+			Run:      machinesReachable,
 		},
 		{
 			ID: "machine-identity", Group: "machines", Title: "Machines match the layout", Needs: Machines,
-			Looks: "name, addresses and machine-id of each machine: name and address are the layout's, and no two machines have one id",
-			Run:   ofPreflight(identity),
+			Examines: "name, addresses and machine-id of each machine: name and address are the layout's, and no two machines have one id",
+			Run:      ofPreflight(identity),
 		},
 		{
 			ID: "machine-fitness", Group: "machines", Title: "Machines are still fit for the cluster", Needs: Machines,
-			Looks: "the requirements of cluster preflight for members: rights, systemd, programs, folders that are read-only, modules, cgroups, /etc/hosts after a reboot, and to which cluster they belong",
-			Run:   ofPreflight(func(id string) bool { return !identity(id) && !elsewhere(id) }),
+			Examines: "the requirements of cluster preflight for members: rights, systemd, programs, folders that are read-only, modules, cgroups, /etc/hosts after a reboot, and to which cluster they belong",
+			Run:      ofPreflight(func(id string) bool { return !identity(id) && !elsewhere(id) }),
 		},
 		{
 			ID: "machine-hardware", Group: "machines", Title: "Machines have the layout's processors and memory", Needs: Machines,
-			Looks: "logical processors and memory of each machine, compared with its SKU in layout.yaml; 5 % less memory is normal",
-			Run:   machineHardware,
+			Examines: "logical processors and memory of each machine, compared with its SKU in layout.yaml; 5 % less memory is normal",
+			Run:      machineHardware,
 		},
 		{
 			ID: "kernel-settings", Group: "machines", Title: "Kernel settings are correct, also after a reboot", Needs: Machines,
-			Looks: "kernel settings and modules as they are now, the files that bring them back at the next boot, and files that are read later and say otherwise",
-			Run:   kernelSettings,
+			Examines: "kernel settings and modules as they are now, the files that bring them back at the next boot, and files that are read later and say otherwise",
+			Run:      kernelSettings,
 		},
 		{
 			ID: "host-names", Group: "machines", Title: "Machines know each other's names", Needs: Machines,
-			Looks: "the part of /etc/hosts that paictl writes on each machine",
-			Run:   settingsOf(isHosts, "the names of machines in /etc/hosts aren't the layout's"),
+			Examines: "the part of /etc/hosts that paictl writes on each machine",
+			Run:      settingsOf(isHosts, "the names of machines in /etc/hosts aren't the layout's"),
 		},
 		{
 			ID: "swap", Group: "machines", Title: "Swap is off unless the kubelet allows it", Needs: Machines,
-			Looks: "/proc/swaps of each machine, unless the kubelet's settings allow swap",
-			Run:   settingsOf(func(ch engine.Change) bool { return ch.Target == "swapoff" }, "swap is on: the kubelet won't start with it"),
+			Examines: "/proc/swaps of each machine, unless the kubelet's settings allow swap",
+			Run:      settingsOf(func(ch engine.Change) bool { return ch.Target == "swapoff" }, "swap is on: the kubelet won't start with it"),
 		},
 		{
 			ID: "runtime-active", Group: "machines", Title: "containerd runs, and starts at boot", Needs: Machines,
-			Looks: "the systemd unit containerd on each machine of the cluster",
-			Run:   unitRuns("containerd", "containerd"),
+			Examines: "the systemd unit containerd on each machine of the cluster",
+			Run:      unitRuns("containerd", "containerd"),
 		},
 		{
 			ID: "kubelet-active", Group: "machines", Title: "Kubelets run, and start at boot", Needs: Machines,
-			Looks: "the systemd unit kubelet on each machine of the cluster",
-			Run:   unitRuns("kubelet", "the kubelet"),
+			Examines: "the systemd unit kubelet on each machine of the cluster",
+			Run:      unitRuns("kubelet", "the kubelet"),
 		},
 		{
 			ID: "units-failed", Group: "machines", Title: "No unit of paictl or of NVIDIA has failed", Needs: Machines,
-			Looks: "systemd's failed units whose names begin with paictl or nvidia",
-			Run:   unitsFailed,
+			Examines: "systemd's failed units whose names begin with paictl or nvidia",
+			Run:      unitsFailed,
 		},
 		{
 			ID: "pod-subnets", Group: "machines", Title: "Machines assign pods addresses from the machine's subnet", Needs: Machines,
-			Looks: "the address of the bridge cni0 and flannel's subnet on each machine, compared with its node's in the cluster",
-			Run:   podSubnets,
+			Examines: "the address of the bridge cni0 and flannel's subnet on each machine, compared with its node's in the cluster",
+			Run:      podSubnets,
 		},
 		{
 			ID: "cluster-lock", Group: "machines", Title: "No other paictl is running", Needs: Machines,
-			Looks: "the holder of the lock on the machines; other runs wait for it, and unfinished steps may look broken",
-			Run:   clusterLock,
+			Examines: "the holder of the lock on the machines; other runs wait for it, and unfinished steps may look broken",
+			Run:      clusterLock,
 		},
 	}
 }
 
 func machinesReachable(_ context.Context, c *Cluster) (out []Finding, _ error) {
-	if c.Look == nil {
+	if c.Inspection == nil {
 		return skip("they were not checked"), nil
 	}
 	for _, n := range c.Spec.Nodes {
-		l := c.Look.Machines[n.Hostname]
+		l := c.Inspection.Machines[n.Hostname]
 		switch {
 		case l == nil:
 		case l.Err != nil:
@@ -109,7 +109,7 @@ func unreachable(n *engine.Node, err error) Finding {
 // ofPreflight returns a check that reports preflight's findings about members of the cluster. The argument selects the checks of preflight by ID.
 func ofPreflight(is func(id string) bool) func(context.Context, *Cluster) ([]Finding, error) {
 	return func(_ context.Context, c *Cluster) (out []Finding, _ error) {
-		for _, p := range c.Look.Preflight {
+		for _, p := range c.Inspection.Preflight {
 			if !is(p.By) {
 				continue
 			}
@@ -252,7 +252,7 @@ func unitsFailed(_ context.Context, c *Cluster) (out []Finding, _ error) {
 }
 
 func podSubnets(_ context.Context, c *Cluster) (out []Finding, _ error) {
-	for _, m := range c.Look.Status.Machines {
+	for _, m := range c.Inspection.Status.Machines {
 		if m.State == cluster.StateReady && strings.HasPrefix(m.Message, "no pod starts") {
 			out = append(out, problem(m.Host, "paictl cluster up --limit "+m.Host, "%s", m.Message))
 		}
@@ -261,7 +261,7 @@ func podSubnets(_ context.Context, c *Cluster) (out []Finding, _ error) {
 }
 
 func clusterLock(_ context.Context, c *Cluster) ([]Finding, error) {
-	if l := c.Look.Status.Lock; l != nil {
+	if l := c.Inspection.Status.Lock; l != nil {
 		return []Finding{note("", "%s works on the machines since %s: unfinished steps may look broken; --fix changes nothing on machines until it has ended", l.Owner, l.Since)}, nil
 	}
 	return nil, nil

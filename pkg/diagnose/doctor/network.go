@@ -33,33 +33,33 @@ func networkChecks() []*Check {
 	return []*Check{
 		{
 			ID: "pods-start", Group: "network", Title: "A pod starts on each machine", Needs: API | Pods,
-			Looks: "whether a pod of the doctor becomes ready on each node that is Ready, within 90 s",
-			Run:   podsStart,
+			Examines: "whether a pod of the doctor becomes ready on each node that is Ready, within 90 s",
+			Run:      podsStart,
 		},
 		{
 			ID: "dns", Group: "network", Title: "Pods on each machine resolve names", Needs: API | Pods,
-			Looks: "the name kubernetes.default.svc, asked by a pod on each machine",
-			Run:   dns, Limit: checkLimit * 2,
+			Examines: "the name kubernetes.default.svc, asked by a pod on each machine",
+			Run:      dns, Limit: checkLimit * 2,
 		},
 		{
 			ID: "pod-network", Group: "network", Title: "Pods reach each other across machines", Needs: API | Pods,
-			Looks: fmt.Sprintf("HTTP from the pod on each machine to that on each other; above %d machines from each to %d others, chosen at random", pairsAll, pairsEach),
-			Run:   podNetwork, Limit: checkLimit * 5,
+			Examines: fmt.Sprintf("HTTP from the pod on each machine to that on each other; above %d machines from each to %d others, chosen at random", pairsAll, pairsEach),
+			Run:      podNetwork, Limit: checkLimit * 5,
 		},
 		{
 			ID: "service-network", Group: "network", Title: "Pods reach services", Needs: API | Pods,
-			Looks: "HTTP from a pod on each machine to the address of a service in front of all of them (kube-proxy or its replacement)",
-			Run:   serviceNetwork, Limit: checkLimit * 2,
+			Examines: "HTTP from a pod on each machine to the address of a service in front of all of them (kube-proxy or its replacement)",
+			Run:      serviceNetwork, Limit: checkLimit * 2,
 		},
 		{
 			ID: "mtu", Group: "network", Title: "Packet sizes (MTU) match", Needs: Machines,
-			Looks: "the MTU of each machine's interface, of flannel's tunnel (50 less) and of the pods' bridge, and whether machines agree",
-			Run:   mtu,
+			Examines: "the MTU of each machine's interface, of flannel's tunnel (50 less) and of the pods' bridge, and whether machines agree",
+			Run:      mtu,
 		},
 		{
 			ID: "network-policies", Group: "network", Title: "NetworkPolicies are enforced, or known not to be", Needs: API | Pods,
-			Looks: "whether a pod can be reached that a NetworkPolicy closes. With flannel it can, which is only reported; with a network that claims to enforce them it is a problem",
-			Run:   networkPolicies,
+			Examines: "whether a pod can be reached that a NetworkPolicy closes. With flannel it can, which is only reported; with a network that claims to enforce them it is a problem",
+			Run:      networkPolicies,
 		},
 	}
 }

@@ -43,15 +43,15 @@ type Options struct {
 	Checks []*Check
 	// Machines holds the options for pkg/cluster. The Dialer in these options connects to the machines.
 	Machines engine.Options
-	// Tell receives a line about each long step. It may be nil.
-	Tell func(format string, args ...any)
+	// Progress receives a line about each long step. It may be nil.
+	Progress func(format string, args ...any)
 	// Owner is the value "user@host, pid" that identifies this run on its objects in the cluster.
 	Owner string
 }
 
 func (o *Options) tell(format string, args ...any) {
-	if o.Tell != nil {
-		o.Tell(format, args...)
+	if o.Progress != nil {
+		o.Progress(format, args...)
 	}
 }
 
@@ -141,11 +141,11 @@ func (c *Cluster) look(ctx context.Context, o engine.Options) error {
 	volumes := c.volumePaths(ctx)
 	o.StepTimeout = lookLimit
 	o.Sink, o.Clock = silent{}, c.Now
-	l, err := cluster.LookAt(ctx, c.Spec, o, func(n *engine.Node) string { return c.machineProgram(n, volumes[n.Hostname]) })
+	l, err := cluster.Inspect(ctx, c.Spec, o, func(n *engine.Node) string { return c.machineProgram(n, volumes[n.Hostname]) })
 	if err != nil {
 		return err
 	}
-	c.Look = l
+	c.Inspection = l
 	return nil
 }
 
@@ -244,7 +244,7 @@ func (c *Cluster) unmet(need Need) string {
 }
 
 func (c *Cluster) run(ctx context.Context, check *Check) (r Result) {
-	r = Result{ID: check.ID, Group: check.Group, Title: check.Title, Looks: check.Looks, Needs: check.Needs.Names(), Docs: check.Docs(), Findings: []Finding{}, Verdict: OK}
+	r = Result{ID: check.ID, Group: check.Group, Title: check.Title, Looks: check.Examines, Needs: check.Needs.Names(), Docs: check.Docs(), Findings: []Finding{}, Verdict: OK}
 	start := time.Now()
 	defer func() { r.Seconds = float64(time.Since(start).Milliseconds()) / 1000 }()
 	if why := c.unmet(check.Needs); why != "" {

@@ -15,7 +15,7 @@ import (
 )
 
 func checkOf(id string, need Need, run func(context.Context, *Cluster) ([]Finding, error)) *Check {
-	return &Check{ID: id, Group: "machines", Title: id, Looks: id, Needs: need, Run: run}
+	return &Check{ID: id, Group: "machines", Title: id, Examines: id, Needs: need, Run: run}
 }
 
 func result(r *Report, id string) Result {

@@ -20,38 +20,38 @@ func serviceChecks() []*Check {
 	return []*Check{
 		{
 			ID: "services-ready", Group: "services", Title: "Services are ready", Needs: API | Pushed,
-			Looks: "each service that was started: its pods, and why they aren't ready",
-			Run:   servicesReady,
+			Examines: "each service that was started: its pods, and why they aren't ready",
+			Run:      servicesReady,
 		},
 		{
 			ID: "services-current", Group: "services", Title: "Services run with the cluster's configuration", Needs: API | Pushed,
-			Looks: "whether each running service matches the cluster's copy of the configuration, and running services that are no longer in it",
-			Run:   servicesCurrent,
+			Examines: "whether each running service matches the cluster's copy of the configuration, and running services that are no longer in it",
+			Run:      servicesCurrent,
 		},
 		{
 			ID: "image-pulls", Group: "services", Title: "Images can be pulled", Needs: API,
-			Looks: "pods of the platform and of Kubernetes that wait for their image",
-			Run:   imagePulls,
+			Examines: "pods of the platform and of Kubernetes that wait for their image",
+			Run:      imagePulls,
 		},
 		{
 			ID: "crash-loops", Group: "services", Title: "No pod of the platform crashes repeatedly", Needs: API,
-			Looks: "containers in kube-system, kube-flannel and pai-system that wait for their next start after a crash, or that had three restarts and the last within ten minutes",
-			Run:   crashLoops,
+			Examines: "containers in kube-system, kube-flannel and pai-system that wait for their next start after a crash, or that had three restarts and the last within ten minutes",
+			Run:      crashLoops,
 		},
 		{
 			ID: "monitoring-targets", Group: "services", Title: "Prometheus reaches all targets", Needs: API | Pushed,
-			Looks: "targets of Prometheus that are down for more than five minutes",
-			Run:   monitoringTargets,
+			Examines: "targets of Prometheus that are down for more than five minutes",
+			Run:      monitoringTargets,
 		},
 		{
 			ID: "alerts-wired", Group: "services", Title: "Alerts reach someone", Needs: API | Pushed,
-			Looks: "whether Prometheus knows an Alertmanager, whether that answers, and whether it has a receiver. A test cluster may not need one: this is only reported",
-			Run:   alertsWired,
+			Examines: "whether Prometheus knows an Alertmanager, whether that answers, and whether it has a receiver. A test cluster may not need one: this is only reported",
+			Run:      alertsWired,
 		},
 		{
 			ID: "alerts-firing", Group: "services", Title: "No alert fires", Needs: API | Pushed,
-			Looks: "the alerts that fire in Prometheus, except the severity info and the heartbeat",
-			Run:   alertsFiring,
+			Examines: "the alerts that fire in Prometheus, except the severity info and the heartbeat",
+			Run:      alertsFiring,
 		},
 	}
 }

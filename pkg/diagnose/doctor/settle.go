@@ -15,9 +15,9 @@ const (
 	settleEvery  = time.Second
 )
 
-// Settle waits until the nodes of repaired machines are Ready and the pods on these nodes run. If the API doesn't respond or the wait takes too long,
-// Settle returns, and the checks report the problem.
-func (c *Cluster) Settle(ctx context.Context, fixes []*Fix) {
+// WaitReady waits until the nodes of repaired machines are Ready and the pods on these nodes run. If the API doesn't respond or the wait takes too long,
+// WaitReady returns, and the checks report the problem.
+func (c *Cluster) WaitReady(ctx context.Context, fixes []*Fix) {
 	repaired := map[string]bool{}
 	for _, f := range fixes {
 		if f.host != "" {

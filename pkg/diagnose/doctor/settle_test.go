@@ -56,6 +56,6 @@ func TestARepairedMachineIsGivenTimeToBeReady(t *testing.T) {
 	assert.True(t, settled("w1"), "w2 was not repaired, and is not waited for")
 
 	began := time.Now()
-	c.Settle(t.Context(), []*Fix{{What: "of the API alone"}})
+	c.WaitReady(t.Context(), []*Fix{{What: "of the API alone"}})
 	assert.Less(t, time.Since(began), settleEvery)
 }

@@ -17,23 +17,23 @@ func storageChecks() []*Check {
 	return []*Check{
 		{
 			ID: "mounts", Group: "storage", Title: "All file systems of /etc/fstab are mounted", Needs: Machines,
-			Looks: "each line of /etc/fstab that is mounted at boot, and the file systems that are mounted now",
-			Run:   mounts,
+			Examines: "each line of /etc/fstab that is mounted at boot, and the file systems that are mounted now",
+			Run:      mounts,
 		},
 		{
 			ID: "network-mounts", Group: "storage", Title: "File servers answer", Needs: Machines,
-			Looks: "each file system of a server (NFS, Ceph, Lustre, SMB) that is mounted on a machine, pods' included: it must answer within 5 s",
-			Run:   networkMounts,
+			Examines: "each file system of a server (NFS, Ceph, Lustre, SMB) that is mounted on a machine, pods' included: it must answer within 5 s",
+			Run:      networkMounts,
 		},
 		{
 			ID: "volume-folders", Group: "storage", Title: "Folders of volumes exist", Needs: Machines | API,
-			Looks: "the folder of each bound PersistentVolume that is stored on one machine",
-			Run:   volumeFolders,
+			Examines: "the folder of each bound PersistentVolume that is stored on one machine",
+			Run:      volumeFolders,
 		},
 		{
 			ID: "claims-bound", Group: "storage", Title: "Claims have their volumes", Needs: API,
-			Looks: "PersistentVolumeClaims that aren't Bound and that a pod waits for, and volumes that have failed",
-			Run:   claimsBound,
+			Examines: "PersistentVolumeClaims that aren't Bound and that a pod waits for, and volumes that have failed",
+			Run:      claimsBound,
 		},
 	}
 }

@@ -46,7 +46,7 @@ func (b *bundle) machines(ctx context.Context) {
 	}
 	run := b.o.Run
 	run.StepTimeout, run.Parallel, run.Limit = b.o.Limits.Machine, b.o.Limits.Parallel, nil
-	st, err := cluster.HearFrom(ctx, b.o.Spec, run, func(*engine.Node) string {
+	st, err := cluster.QueryMachines(ctx, b.o.Spec, run, func(*engine.Node) string {
 		return fmt.Sprintf("MARK='%s' SINCE='%s'\n%s", mark, since, machineScript)
 	}, func(n *engine.Node, said []byte, err error) {
 		b.machine(n.Hostname, mark, said, err)

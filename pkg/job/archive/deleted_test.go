@@ -22,7 +22,7 @@ func TestTheHistoryTellsDeletedJobsFromThoseWhoseTimeIsOver(t *testing.T) {
 			require.NoError(t, s.SaveJob(t.Context(), f))
 			f.DeletionTimestamp = &asked
 			f.Annotations[v1.AnnotationExpired] = expired
-			require.NoError(t, s.MarkGone(t.Context(), f))
+			require.NoError(t, s.MarkDeleted(t.Context(), f))
 			require.NoError(t, s.SaveJob(t.Context(), f), "a late write changes nothing")
 		}
 		page, err := s.Jobs(t.Context(), api.JobQuery{})
@@ -44,7 +44,7 @@ func TestAListOfTheHistoryHasTheLatestJobOfEachName(t *testing.T) {
 			f := end(run(job("ann", name, second, 1), 0, 10+second), int32(second), 20+second, false)
 			f.UID = anyUID(rand.New(rand.NewPCG(1, uint64(second))), second)
 			require.NoError(t, s.SaveJob(t.Context(), f))
-			require.NoError(t, s.MarkGone(t.Context(), f))
+			require.NoError(t, s.MarkDeleted(t.Context(), f))
 		}
 		codes := func(jobs []api.Job) (out []int32) {
 			for _, j := range jobs {

@@ -177,10 +177,10 @@ func (o *observed) Import(ctx context.Context, r io.Reader, size int64, withAudi
 	return o.Store.Import(ctx, r, size, withAudit)
 }
 
-// MarkGone implements Store.
-func (o *observed) MarkGone(ctx context.Context, f *v1.Framework) (err error) {
+// MarkDeleted implements Store.
+func (o *observed) MarkDeleted(ctx context.Context, f *v1.Framework) (err error) {
 	defer o.note("end_gone", time.Now(), &err)
-	return o.Store.MarkGone(ctx, f)
+	return o.Store.MarkDeleted(ctx, f)
 }
 
 // Unreleased implements Store.

@@ -15,8 +15,8 @@ import (
 // ErrNotGone means that the Framework of a job still exists, so that the job's tags must be changed in the Framework.
 var ErrNotGone = errors.New("its Framework is still there")
 
-// MarkGone implements Store.
-func (d *database) MarkGone(ctx context.Context, f *v1.Framework) error {
+// MarkDeleted implements Store.
+func (d *database) MarkDeleted(ctx context.Context, f *v1.Framework) error {
 	j, deleted := api.Summary(f), 0
 	if j.Deleted {
 		deleted = 1

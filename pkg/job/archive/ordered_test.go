@@ -48,7 +48,7 @@ func inHistory(t *testing.T, s archive.Store, jobs int) []listing.Row {
 		if n%5 == 0 {
 			continue // its Framework is still there
 		}
-		require.NoError(t, s.MarkGone(t.Context(), f))
+		require.NoError(t, s.MarkDeleted(t.Context(), f))
 		d, err := s.Job(t.Context(), string(f.UID))
 		require.NoError(t, err)
 		rows = append(rows, listing.NewArchivedRow(d.Job))
@@ -74,7 +74,7 @@ func TestOrderedPagesOfTheHistoryAreThoseOfASortedList(t *testing.T) {
 			}
 			var model []listing.Row
 			for i := range all {
-				if f.Fits(&all[i]) {
+				if f.Selects(&all[i]) {
 					model = append(model, all[i])
 				}
 			}
@@ -178,7 +178,7 @@ func TestTagsOfAJobThatIsGone(t *testing.T) {
 		_, err = s.Tag(ctx, uid, []string{"a"}, nil)
 		require.ErrorIs(t, err, archive.ErrNotGone)
 		f.Annotations[v1.AnnotationTags] = "late"
-		require.NoError(t, s.MarkGone(ctx, f))
+		require.NoError(t, s.MarkDeleted(ctx, f))
 
 		var wg sync.WaitGroup
 		for _, tag := range []string{"b", "a", "c", "a"} {

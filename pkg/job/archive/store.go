@@ -37,9 +37,9 @@ type Store interface {
 	Unended(ctx context.Context) ([]api.Job, error)
 	// EndRemoved records that the Frameworks of jobs with these UIDs are gone, and ends those of the jobs whose end isn't recorded.
 	EndRemoved(ctx context.Context, uids []string) error
-	// MarkGone records that the Framework of a job is about to be removed. It also records the Framework's tags, and whether a user has deleted
+	// MarkDeleted records that the Framework of a job is about to be removed. It also records the Framework's tags, and whether a user has deleted
 	// it.
-	MarkGone(ctx context.Context, f *v1.Framework) error
+	MarkDeleted(ctx context.Context, f *v1.Framework) error
 	// Unreleased returns finished jobs that aren't recorded as gone. They are sorted by UID, and begin after the UID after. Only the UID and the
 	// Framework's name of each job are set.
 	Unreleased(ctx context.Context, after string, limit int) ([]api.Job, error)

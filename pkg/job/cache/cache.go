@@ -47,7 +47,7 @@ func New(jobs *job.Client, log *slog.Logger) *Cache {
 		Name: "pods of jobs", Source: watch.From(jobs.Client.CoreV1().Pods(jobs.Namespace), metav1.ListOptions{LabelSelector: v1.LabelFramework}), Log: log,
 		Keep: func(p *corev1.Pod) (pod, error) { return pod{p.Labels[v1.LabelFramework], listing.NewStart(p)}, nil },
 		Changed: func(changes []watch.Change[pod], list string) {
-			follow(l, changes, listing.Seen{Pods: listing.ReadVersion(list)}, l.pod)
+			follow(l, changes, listing.Versions{Pods: listing.ReadVersion(list)}, l.pod)
 		},
 	})
 	return l
@@ -59,7 +59,7 @@ func (l *Cache) watchFrameworks(one func(*watch.Change[*listing.Brief])) *watch.
 		Name: "jobs", Source: l.jobs.Frameworks.Source(), Log: l.log,
 		Keep: func(f *v1.Framework) (*listing.Brief, error) { return listing.NewBrief(f), nil },
 		Changed: func(changes []watch.Change[*listing.Brief], list string) {
-			follow(l, changes, listing.Seen{Frameworks: listing.ReadVersion(list)}, one)
+			follow(l, changes, listing.Versions{Frameworks: listing.ReadVersion(list)}, one)
 		},
 	})
 }
@@ -72,8 +72,8 @@ type pod struct {
 
 // follow passes changes to one, in the order of the API server. If the changes come from a complete list, the argument list contains the version
 // of that list.
-func follow[T any](l *Cache, changes []watch.Change[T], list listing.Seen, one func(*watch.Change[T])) {
-	if list != (listing.Seen{}) {
+func follow[T any](l *Cache, changes []watch.Change[T], list listing.Versions, one func(*watch.Change[T])) {
+	if list != (listing.Versions{}) {
 		l.index.Begin(list)
 		defer l.index.Listed(list)
 	}
@@ -100,9 +100,9 @@ func (l *Cache) pod(c *watch.Change[pod]) {
 	case c.Is != nil:
 		l.index.Pod(c.Is.Value.framework, c.Is.UID, c.Is.Value.start, listing.ReadVersion(c.Is.Version))
 	case c.Last != nil:
-		l.index.PodGone(c.Last.Value.framework, c.Last.UID, listing.ReadVersion(c.Last.Version))
+		l.index.DeletePod(c.Last.Value.framework, c.Last.UID, listing.ReadVersion(c.Last.Version))
 	case c.Was != nil:
-		l.index.PodGone(c.Was.Value.framework, c.Was.UID, 0)
+		l.index.DeletePod(c.Was.Value.framework, c.Was.UID, 0)
 	}
 }
 
@@ -181,7 +181,7 @@ func (l pages) List(ctx context.Context, f listing.Filter) (*listing.Page, error
 	if err != nil {
 		return nil, err
 	}
-	page, missing, err := listing.Merge(ctx, f, listing.Live{Rows: rows, There: l.index.Has, Named: l.index.Named, Gone: l.gone}, l.jobs.History)
+	page, missing, err := listing.Merge(ctx, f, listing.Live{Rows: rows, Exists: l.index.Has, Named: l.index.Named, Deleted: l.gone}, l.jobs.History)
 	if err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ func TestAWatchMissesNothingOfAListThatComesAgain(t *testing.T) {
 	w, err := l.Watch()
 	require.NoError(t, err)
 	told := map[string]bool{}
-	var seen []listing.Seen
+	var seen []listing.Versions
 	read := func(w *Watch) {
 		changes, _, err := w.Next()
 		require.NoError(t, err)
@@ -62,8 +62,8 @@ func TestAWatchMissesNothingOfAListThatComesAgain(t *testing.T) {
 	require.NoError(t, l.frameworks.Replace([]any{framework("a", "200", v1.Completed), framework("b", "150", v1.Completed)}, "210"))
 	read(w)
 	assert.Equal(t, map[string]bool{"a": true, "b": true, "c": true}, told)
-	assert.Equal(t, []listing.Seen{before, before, before}, seen, "while a list comes, no place is after its first object")
-	assert.Equal(t, listing.Seen{Frameworks: 200}, w.seen)
+	assert.Equal(t, []listing.Versions{before, before, before}, seen, "while a list comes, no place is after its first object")
+	assert.Equal(t, listing.Versions{Frameworks: 200}, w.seen)
 
 	again, err := l.Resume(t.Context(), w.Place())
 	require.NoError(t, err)

@@ -6,13 +6,13 @@ import (
 	"github.com/openpai/paictl/pkg/job"
 )
 
-// Gone waits until a job's Framework no longer exists. It returns false if the context ends first. Gone queries the API server only about a job
+// WaitDeleted waits until a job's Framework no longer exists. It returns false if the context ends first. WaitDeleted queries the API server only about a job
 // that isn't in the index, because such a job is either gone or was submitted a moment ago. So many callers that wait cause few requests.
-func (l *Cache) Gone(ctx context.Context, j *job.Job) (gone bool, err error) {
+func (l *Cache) WaitDeleted(ctx context.Context, j *job.Job) (gone bool, err error) {
 	for {
 		next := l.next()
 		if r, there := l.index.Row(j.Object); !there || r.UID != j.UID {
-			if gone, err := l.jobs.Gone(ctx, j); gone || err != nil && ctx.Err() == nil {
+			if gone, err := l.jobs.Deleted(ctx, j); gone || err != nil && ctx.Err() == nil {
 				return gone, err
 			}
 		}

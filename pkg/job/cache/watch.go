@@ -38,7 +38,7 @@ type Watch struct {
 	cache *Cache
 	mark  uint64
 	// The reader has all changes up to seen. When Next was last called, the reader had all changes up to before.
-	before, seen listing.Seen
+	before, seen listing.Versions
 	// elsewhere reports whether the watch resumed at a place of another watch. If so, missed lists the changes that the first call of Next
 	// returns first.
 	elsewhere bool
@@ -75,7 +75,7 @@ func (l *Cache) Resume(ctx context.Context, place string) (*Watch, error) {
 
 // reaches waits until this server has seen all changes that a reader may have seen, and reports whether this happens in time. In a cluster that
 // was restored from a backup, it never happens.
-func (l *Cache) reaches(ctx context.Context, s listing.Seen) bool {
+func (l *Cache) reaches(ctx context.Context, s listing.Versions) bool {
 	ctx, cancel := context.WithTimeout(ctx, catchUp)
 	defer cancel()
 	for {
@@ -134,8 +134,8 @@ func (w *Watch) Place() string { return w.place(w.seen) }
 // PlaceBefore returns the place at which another watch can resume if its reader has only some of the changes that Next last returned.
 func (w *Watch) PlaceBefore() string { return w.place(w.before) }
 
-func (w *Watch) place(seen listing.Seen) string {
-	heard := w.cache.index.Heard().Max(seen)
+func (w *Watch) place(seen listing.Versions) string {
+	heard := w.cache.index.Latest().Max(seen)
 	var parts []string
 	for _, n := range []uint64{seen.Frameworks, seen.Pods, heard.Frameworks, heard.Pods, uint64(time.Now().Unix())} {
 		parts = append(parts, strconv.FormatUint(n, base))
@@ -146,7 +146,7 @@ func (w *Watch) place(seen listing.Seen) string {
 const base = 36
 
 // readPlace parses a place. The reader has all changes up to seen, and perhaps some changes up to heard. at is when the place was made.
-func readPlace(text string) (seen, heard listing.Seen, at time.Time, err error) {
+func readPlace(text string) (seen, heard listing.Versions, at time.Time, err error) {
 	parts := strings.Split(text, ".")
 	if len(parts) != 5 {
 		return seen, heard, at, errors.New("a place has five numbers")
@@ -157,7 +157,7 @@ func readPlace(text string) (seen, heard listing.Seen, at time.Time, err error) 
 			return seen, heard, at, err
 		}
 	}
-	return listing.Seen{Frameworks: n[0], Pods: n[1]}, listing.Seen{Frameworks: n[2], Pods: n[3]}, time.Unix(int64(n[4]), 0), nil
+	return listing.Versions{Frameworks: n[0], Pods: n[1]}, listing.Versions{Frameworks: n[2], Pods: n[3]}, time.Unix(int64(n[4]), 0), nil
 }
 
 // ring puts a signal into a channel, unless the channel already contains a signal.

@@ -41,8 +41,8 @@ type Archive struct {
 	Files  int
 	// Ignored is how many files and folders .gitignore excludes. A folder counts as one, with everything in it.
 	Ignored int
-	// Left lists links to targets outside the folder, and entries that are neither a file nor a folder. They aren't packed.
-	Left []string
+	// Skipped lists links to targets outside the folder, and entries that are neither a file nor a folder. They aren't packed.
+	Skipped []string
 	// Windows lists scripts with Windows line ends, which Linux shells can't run.
 	Windows []string
 	// Marked lists scripts that begin with a byte order mark, which a shell would take for a part of the first command.
@@ -69,7 +69,7 @@ func Pack(ctx context.Context, dir string) (*Archive, error) {
 	if err := w.folder(ctx, ""); err != nil {
 		return nil, fmt.Errorf("read the folder %s: %w", dir, err)
 	}
-	a := &Archive{Bytes: w.bytes, Ignored: w.ignored, Left: w.left}
+	a := &Archive{Bytes: w.bytes, Ignored: w.ignored, Skipped: w.left}
 	for _, e := range w.entries {
 		if !e.mode.IsDir() {
 			a.Files++

@@ -101,7 +101,7 @@ func TestLinksThatLeadOutDontGoAlong(t *testing.T) {
 	}
 	a := pack(t, dir)
 	assert.Equal(t, []string{"a/", "a/f", "a/up", "g", "in"}, names(t, a))
-	assert.Len(t, a.Left, 3)
+	assert.Len(t, a.Skipped, 3)
 	to := t.TempDir()
 	require.NoError(t, runtimecode.Unpack(t.Context(), a.Content(), to), "the runtime takes what is packed")
 	got, err := os.ReadFile(filepath.Join(to, "a/up"))

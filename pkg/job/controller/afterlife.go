@@ -58,7 +58,7 @@ func (r *reconciler) expire(ctx context.Context, f *v1.Framework) error {
 
 // letGo makes the archive list the job, with its current tags, before the Framework disappears from the API. So no list omits the job.
 func (r *reconciler) letGo(ctx context.Context, f *v1.Framework) error {
-	if err := r.archive(ctx, func(ctx context.Context) error { return r.o.Store.MarkGone(ctx, f) }); err != nil {
+	if err := r.archive(ctx, func(ctx context.Context) error { return r.o.Store.MarkDeleted(ctx, f) }); err != nil {
 		return err
 	}
 	return r.release(ctx, f)

@@ -14,8 +14,8 @@ import (
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
-// KeptLogs reads logs from the agent that keeps the logs of a machine.
-type KeptLogs interface {
+// LogReader reads logs from the agent that keeps the logs of a machine.
+type LogReader interface {
 	Get(ctx context.Context, node, uid, container string, query url.Values) (*http.Response, error)
 }
 

@@ -48,7 +48,7 @@ func newList(o *Options, config *rest.Config, cache *caches) (*list, error) {
 	for informer, handler := range map[toolscache.SharedIndexInformer]toolscache.ResourceEventHandlerFuncs{
 		cache.frameworks: followed(func(f *v1.Framework) { l.index.Put(listing.NewBrief(f)) }, func(f *v1.Framework) { l.index.Remove(listing.NewBrief(f), true) }, frameworkFrom),
 		cache.pods: followed(func(p *corev1.Pod) { l.index.Pod(p.Labels[v1.LabelFramework], p.UID, listing.NewStart(p), 0) },
-			func(p *corev1.Pod) { l.index.PodGone(p.Labels[v1.LabelFramework], p.UID, 0) }, podFrom),
+			func(p *corev1.Pod) { l.index.DeletePod(p.Labels[v1.LabelFramework], p.UID, 0) }, podFrom),
 	} {
 		r, err := informer.AddEventHandler(handler)
 		if err != nil {
@@ -97,7 +97,7 @@ func (c *Controller) List(ctx context.Context, f listing.Filter) (*listing.Page,
 	if err != nil {
 		return nil, err
 	}
-	page, missing, err := listing.Merge(ctx, f, listing.Live{Rows: rows, There: l.index.Has, Named: l.index.Named, Gone: l.gone}, c.o.Store)
+	page, missing, err := listing.Merge(ctx, f, listing.Live{Rows: rows, Exists: l.index.Has, Named: l.index.Named, Deleted: l.gone}, c.o.Store)
 	if err != nil {
 		return nil, err
 	}

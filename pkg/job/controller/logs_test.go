@@ -358,7 +358,7 @@ func (s bytesStore) SaveLog(_ context.Context, _ api.LogKey, data []byte, trunca
 // agentOf is a function that responds like the agent of a machine.
 type agentOf func(node, uid, container, query string) (string, http.Header, error)
 
-// Get implements KeptLogs.
+// Get implements LogReader.
 func (a agentOf) Get(_ context.Context, node, uid, container string, query url.Values) (*http.Response, error) {
 	text, header, err := a(node, uid, container, query.Encode())
 	var body io.Reader = strings.NewReader(text)
@@ -373,7 +373,7 @@ const cutOff = "one\ntwo\n"
 
 func TestTheEndOfALogIsTheAgentsWhereTheKubeletHasRotatedIt(t *testing.T) {
 	for name, c := range map[string]struct {
-		agent KeptLogs
+		agent LogReader
 		want  string
 	}{
 		"an agent that has it": {agentOf(func(node, uid, container, query string) (string, http.Header, error) {

@@ -32,7 +32,7 @@ type Options struct {
 	Replaced        *archive.Replaced // if the archive replaced a damaged one; otherwise nil
 	Peers           *rendezvous.Board // where tasks wait for each other's addresses; nil: a new one
 	PeersKey        func() []byte     // receives the key of the tokens that tasks send; empty until it is known
-	Logs            KeptLogs          // of the machines; nil: only the kubelets have logs
+	Logs            LogReader         // of the machines; nil: only the kubelets have logs
 	Log             logr.Logger
 	Registry        prometheus.Registerer // nil: no metrics
 

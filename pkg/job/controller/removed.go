@@ -120,9 +120,9 @@ func (r *reconciler) exists(ctx context.Context, name, uid string) (bool, error)
 // vanish records that a Framework without an end in the archive is gone, so that a check follows.
 func (r *reconciler) vanish() { vanish(r.vanished) }
 
-// LookForGone starts a check for jobs whose Frameworks are gone, because jobs were added to the archive. On a replica that doesn't lead, it has
+// CheckDeleted starts a check for jobs whose Frameworks are gone, because jobs were added to the archive. On a replica that doesn't lead, it has
 // no effect, and the leader's next regular check finds these jobs.
-func (c *Controller) LookForGone() { vanish(c.vanished) }
+func (c *Controller) CheckDeleted() { vanish(c.vanished) }
 
 func vanish(to chan<- struct{}) {
 	select {

@@ -224,8 +224,8 @@ func (m *memory) Usage(context.Context, api.UsageQuery) (*api.Usage, error) {
 // Holds implements archive.Store.
 func (m *memory) Holds(context.Context) ([]api.Hold, error) { return nil, nil }
 
-// MarkGone implements archive.Store.
-func (m *memory) MarkGone(_ context.Context, f *v1.Framework) error {
+// MarkDeleted implements archive.Store.
+func (m *memory) MarkDeleted(_ context.Context, f *v1.Framework) error {
 	return m.save(func() { m.listed[string(f.UID)], m.deleted[string(f.UID)] = true, api.Summary(f).Deleted })
 }
 

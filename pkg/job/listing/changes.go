@@ -10,12 +10,12 @@ import (
 	"sync/atomic"
 )
 
-// Seen holds the resource versions of Frameworks and of pods up to which all objects are known.
-type Seen struct{ Frameworks, Pods uint64 }
+// Versions holds the resource versions of Frameworks and of pods up to which all objects are known.
+type Versions struct{ Frameworks, Pods uint64 }
 
 // Max returns, for both kinds of objects, the later of the two versions.
-func (s Seen) Max(o Seen) Seen {
-	return Seen{max(s.Frameworks, o.Frameworks), max(s.Pods, o.Pods)}
+func (s Versions) Max(o Versions) Versions {
+	return Versions{max(s.Frameworks, o.Frameworks), max(s.Pods, o.Pods)}
 }
 
 // ReadVersion parses the resource version of an object. It returns 0 if the version is unknown.
@@ -37,8 +37,8 @@ func (l *Latest) Change() *Change { return l.change.Load() }
 // Change is a change of one job. It isn't modified after it was made, because readers share it.
 type Change struct {
 	Row Row
-	// Gone means that the job's Framework no longer exists. Row is then the job's row in the history.
-	Gone bool
+	// Deleted means that the job's Framework no longer exists. Row is then the job's row in the history.
+	Deleted bool
 
 	once sync.Once
 	data []byte
@@ -60,7 +60,7 @@ type changes struct {
 	at    uint64     // the mark of the latest
 	// heard is the latest version of any object that was received. seen is the latest version up to which all objects were received. listed holds
 	// the versions of the latest lists, whose objects arrive in any order. covered holds the versions of the lists that are complete.
-	heard, seen, listed, covered Seen
+	heard, seen, listed, covered Versions
 	began                        uint64         // the mark at which the latest list began
 	places                       map[string]int // in the queue of the virtual cluster, by Framework
 
@@ -76,7 +76,7 @@ type noted struct {
 	latest *Latest
 	at     uint64
 	// seen holds the latest versions that affected the job. unsure means that a change with an unknown version affected the job, too.
-	seen     Seen
+	seen     Versions
 	unsure   bool
 	unplaced bool
 }
@@ -90,7 +90,7 @@ func (x *Index) Watched(keep int) *Index {
 
 // Begin records the beginning of a list of Frameworks or pods with a version. Frameworks may have been deleted before the list without a notice
 // to the index.
-func (x *Index) Begin(list Seen) {
+func (x *Index) Begin(list Versions) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.log.forgottenVersion = max(x.log.forgottenVersion, list.Frameworks)
@@ -101,7 +101,7 @@ func (x *Index) Begin(list Seen) {
 
 // Listed records that a list is complete. If versions are lower than before, because the cluster was restored from a backup, earlier positions
 // are no longer valid.
-func (x *Index) Listed(list Seen) {
+func (x *Index) Listed(list Versions) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	c := x.log
@@ -121,28 +121,28 @@ func (x *Index) Listed(list Seen) {
 
 // Reached returns the versions up to which the index is complete. The result seen of Mark is the part of these versions that other servers can
 // use, too.
-func (x *Index) Reached() Seen {
+func (x *Index) Reached() Versions {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.log.seen.Max(x.log.covered)
 }
 
-// Heard returns the latest versions that a reader of this index may have seen. A server that has reached lower versions would send old states of
+// Latest returns the latest versions that a reader of this index may have seen. A server that has reached lower versions would send old states of
 // some jobs to this reader, and might never send their current states.
-func (x *Index) Heard() Seen {
+func (x *Index) Latest() Versions {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.log.heard
 }
 
 // with returns s with the versions that list contains.
-func (s Seen) with(list Seen) Seen {
-	return Seen{cmp.Or(list.Frameworks, s.Frameworks), cmp.Or(list.Pods, s.Pods)}
+func (s Versions) with(list Versions) Versions {
+	return Versions{cmp.Or(list.Frameworks, s.Frameworks), cmp.Or(list.Pods, s.Pods)}
 }
 
 // hear records a version that was received. All earlier versions have been received, too, unless the object belongs to a list, because the
 // objects of a list arrive in any order.
-func (c *changes) hear(s Seen) {
+func (c *changes) hear(s Versions) {
 	c.heard = c.heard.Max(s)
 	if s.Frameworks > c.listed.Frameworks {
 		c.seen.Frameworks = max(c.seen.Frameworks, s.Frameworks)
@@ -153,7 +153,7 @@ func (c *changes) hear(s Seen) {
 }
 
 // Mark returns the position of the current state of the index. A reader that has this state passes the position to Since.
-func (x *Index) Mark() (mark uint64, seen Seen) {
+func (x *Index) Mark() (mark uint64, seen Versions) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.settle()
@@ -164,12 +164,12 @@ func (x *Index) Mark() (mark uint64, seen Seen) {
 // next call of Since. A reader that has all changes up to now has all versions up to seen. ok is false if the result may not include all removed
 // jobs. There are two reasons for this: the index has dropped removed jobs since the mark, or a reader from another server may know jobs that
 // this index never received, and a list, which doesn't report deleted objects, has begun since the mark.
-func (x *Index) Since(after uint64, elsewhere bool) (out []*Latest, mark uint64, seen Seen, ok bool) {
+func (x *Index) Since(after uint64, elsewhere bool) (out []*Latest, mark uint64, seen Versions, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.settle()
 	if after < x.log.forgotten || elsewhere && after < x.log.began {
-		return nil, after, Seen{}, false
+		return nil, after, Versions{}, false
 	}
 	from := x.log.order.Back()
 	for from != nil && from.Value.(*noted).at > after {
@@ -188,12 +188,12 @@ func (x *Index) Since(after uint64, elsewhere bool) (out []*Latest, mark uint64,
 // Missed is for a reader that has read from another server. It returns the latest change of each job that a version after elsewhere affected.
 // From the returned mark, Since returns all later changes of this index, even changes with earlier versions. ok is false if the index has dropped
 // jobs that were removed after elsewhere.
-func (x *Index) Missed(elsewhere Seen) (out []*Latest, mark uint64, seen Seen, ok bool) {
+func (x *Index) Missed(elsewhere Versions) (out []*Latest, mark uint64, seen Versions, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.settle()
 	if elsewhere.Frameworks < x.log.forgottenVersion {
-		return nil, 0, Seen{}, false
+		return nil, 0, Versions{}, false
 	}
 	for e := x.log.order.Front(); e != nil; e = e.Next() {
 		if n := e.Value.(*noted); n.after(elsewhere) {
@@ -205,7 +205,7 @@ func (x *Index) Missed(elsewhere Seen) (out []*Latest, mark uint64, seen Seen, o
 
 // after reports whether a change may be later than s. It always returns true for a change that depends on the queue, because positions in the
 // queue have no version.
-func (n *noted) after(s Seen) bool {
+func (n *noted) after(s Versions) bool {
 	return n.unsure || n.unplaced || n.seen.Frameworks > s.Frameworks || n.seen.Pods > s.Pods
 }
 
@@ -236,17 +236,17 @@ func (x *Index) podSeen(framework string, version uint64) {
 	if x.log == nil {
 		return
 	}
-	x.log.hear(Seen{Pods: version})
+	x.log.hear(Versions{Pods: version})
 	version = cmp.Or(version, x.log.listed.Pods)
 	x.log.heard.Pods = max(x.log.heard.Pods, version)
 	if e := x.jobs[framework]; e != nil {
-		e.touched(Seen{Pods: version})
+		e.touched(Versions{Pods: version})
 	}
 }
 
 // seen records the version of the Framework that an entry now has.
 func (x *Index) seen(e *entry) {
-	at := Seen{Frameworks: e.brief.Version}
+	at := Versions{Frameworks: e.brief.Version}
 	x.log.hear(at)
 	if e.noted == nil {
 		at.Pods = x.log.heard.Max(x.log.listed).Pods // the Framework's own version isn't known: changes of its pods may have been received before it
@@ -255,9 +255,9 @@ func (x *Index) seen(e *entry) {
 }
 
 // touched records versions that may have changed an entry. If one of these versions is unknown, a later version doesn't change that.
-func (e *entry) touched(s Seen) {
+func (e *entry) touched(s Versions) {
 	e.seen = e.seen.Max(s)
-	e.unsure = e.unsure || s == Seen{}
+	e.unsure = e.unsure || s == Versions{}
 	if e.noted != nil {
 		n := e.noted.Value.(*noted)
 		n.seen, n.unsure = e.seen, e.unsure
@@ -285,7 +285,7 @@ func (x *Index) note(e *entry) {
 
 // bury records that an entry is gone. version is that of the deletion, or 0 if it is unknown.
 func (x *Index) bury(e *entry, b *Brief, version uint64) {
-	n := &noted{latest: x.log.become(e, &Change{Row: NewArchivedRow(b.Job), Gone: true}), seen: e.seen.Max(Seen{Frameworks: version}), unsure: version == 0}
+	n := &noted{latest: x.log.become(e, &Change{Row: NewArchivedRow(b.Job), Deleted: true}), seen: e.seen.Max(Versions{Frameworks: version}), unsure: version == 0}
 	x.log.gone.PushBack(x.log.push(n))
 	for x.log.gone.Len() > x.log.keep {
 		oldest := x.log.gone.Remove(x.log.gone.Front()).(*list.Element)

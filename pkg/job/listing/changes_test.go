@@ -77,15 +77,15 @@ func (s *story) happens(t *rapid.T) {
 		here, ends := have.Name, s.started[name] && rapid.Bool().Draw(t, "ends")
 		s.started[name] = !ends
 		if ends {
-			s.pods = append(s.pods, event{object: name, tell: func(x *listing.Index) { x.PodGone(here, pod, n) }})
+			s.pods = append(s.pods, event{object: name, tell: func(x *listing.Index) { x.DeletePod(here, pod, n) }})
 			return
 		}
-		s.pods = append(s.pods, event{name, string(pod), func(x *listing.Index) { x.Pod(here, pod, start, n) }, func(x *listing.Index) { x.PodGone(here, pod, 0) }})
+		s.pods = append(s.pods, event{name, string(pod), func(x *listing.Index) { x.Pod(here, pod, start, n) }, func(x *listing.Index) { x.DeletePod(here, pod, 0) }})
 	}
 }
 
 // lists simulates that a replica loses a watch. The replica gets a list instead of the events that it hasn't received.
-func (r *stream) lists(t *rapid.T, x *listing.Index, events []event, at listing.Seen) {
+func (r *stream) lists(t *rapid.T, x *listing.Index, events []event, at listing.Versions) {
 	if len(r.left) > 0 {
 		return
 	}
@@ -135,9 +135,9 @@ func (r *replica) hears(t *rapid.T, s *story, all bool) {
 
 func (r *replica) lists(t *rapid.T, s *story) {
 	if rapid.Bool().Draw(t, "of pods") {
-		r.pods.lists(t, r.index, s.pods, listing.Seen{Pods: s.version})
+		r.pods.lists(t, r.index, s.pods, listing.Versions{Pods: s.version})
 	} else {
-		r.frameworks.lists(t, r.index, s.frameworks, listing.Seen{Frameworks: s.version})
+		r.frameworks.lists(t, r.index, s.frameworks, listing.Versions{Frameworks: s.version})
 	}
 }
 
@@ -163,13 +163,13 @@ func TestAReaderThatMovesFromServerToServerMissesNothing(t *testing.T) {
 		s := &story{jobs: map[string]*v1.Framework{}, started: map[string]bool{}, version: 100}
 		servers := []*replica{newReplica(), newReplica()}
 		known := map[string]string{} // state by UID
-		at, mark, seen, elsewhere := 0, uint64(0), listing.Seen{}, false
-		var before listing.Seen       // the position before the changes in waiting
+		at, mark, seen, elsewhere := 0, uint64(0), listing.Versions{}, false
+		var before listing.Versions   // the position before the changes in waiting
 		var waiting []*listing.Latest // read, and not sent yet, as for a slow reader
 		told := func() {
 			for _, latest := range waiting {
 				c := latest.Change()
-				if known[c.Row.UID] = c.Row.State; c.Gone {
+				if known[c.Row.UID] = c.Row.State; c.Deleted {
 					delete(known, c.Row.UID)
 				}
 			}
@@ -193,7 +193,7 @@ func TestAReaderThatMovesFromServerToServerMissesNothing(t *testing.T) {
 		move := func() {
 			// The reader waits until the other server has caught up. Otherwise that server would send older states than the reader knows.
 			x := servers[1-at].index
-			if here := x.Reached(); here.Max(servers[at].index.Heard()) != here {
+			if here := x.Reached(); here.Max(servers[at].index.Latest()) != here {
 				return
 			}
 			place := seen
@@ -259,7 +259,7 @@ func TestASlowReaderHoldsNothingThatHasBeenOvertaken(t *testing.T) {
 	}
 	x.Remove(brief(f), true)
 	_, _ = x.Mark()
-	assert.True(t, readers[0][0].Change().Gone)
+	assert.True(t, readers[0][0].Change().Deleted)
 }
 
 // After a watch was lost, there is a new list, whose objects are ordered by name and not by version.
@@ -273,20 +273,20 @@ func TestWhatAListHasInAnyOrderIsToldAndNotTakenForSeen(t *testing.T) {
 	put("a", "101", v1.AttemptRunning)
 	put("b", "102", v1.AttemptRunning)
 	mark, _ := x.Mark()
-	list := listing.Seen{Frameworks: 210}
+	list := listing.Versions{Frameworks: 210}
 	x.Begin(list)
 	put("a", "200", v1.Completed)
 	changes, mark, seen, ok := x.Since(mark, false)
 	require.True(t, ok)
 	require.Len(t, changes, 1)
-	assert.Equal(t, listing.Seen{Frameworks: 102}, seen, "b isn't known up to 200")
+	assert.Equal(t, listing.Versions{Frameworks: 102}, seen, "b isn't known up to 200")
 	put("b", "150", v1.Completed)
 	x.Listed(list)
 	changes, _, seen, ok = x.Since(mark, false)
 	require.True(t, ok)
 	require.Len(t, changes, 1)
 	assert.Equal(t, "b", changes[0].Change().Row.Name)
-	assert.Equal(t, listing.Seen{Frameworks: 200}, seen, "another server, which heard of it by watch, knows that version")
+	assert.Equal(t, listing.Versions{Frameworks: 200}, seen, "another server, which heard of it by watch, knows that version")
 	assert.Equal(t, list, x.Reached())
 }
 
@@ -302,10 +302,10 @@ func TestAPodThatWentBetweenListsIsToldToWhoHasHeardOfItsJobSince(t *testing.T) 
 		"job":       func(x *listing.Index) { x.Put(brief(job("100"))) },
 		"job later": func(x *listing.Index) { x.Put(brief(job("130"))) },
 		"list": func(x *listing.Index) {
-			x.Begin(listing.Seen{Pods: 120})
-			x.PodGone(job("").Name, "p", 0)
+			x.Begin(listing.Versions{Pods: 120})
+			x.DeletePod(job("").Name, "p", 0)
 			x.Pod(job("").Name, "q", listing.Start{Placed: true}, 95) // lists are in the order of names
-			x.Listed(listing.Seen{Pods: 120})
+			x.Listed(listing.Versions{Pods: 120})
 		},
 	}
 	for name, order := range map[string][]string{
@@ -320,7 +320,7 @@ func TestAPodThatWentBetweenListsIsToldToWhoHasHeardOfItsJobSince(t *testing.T) 
 			for _, step := range order {
 				steps[step](x)
 			}
-			for seen, want := range map[listing.Seen]int{{Frameworks: 130, Pods: 101}: 1, {Frameworks: 130, Pods: 119}: 1, {Frameworks: 130, Pods: 121}: 0} {
+			for seen, want := range map[listing.Versions]int{{Frameworks: 130, Pods: 101}: 1, {Frameworks: 130, Pods: 119}: 1, {Frameworks: 130, Pods: 121}: 0} {
 				changes, _, _, ok := x.Missed(seen)
 				require.True(t, ok)
 				assert.Len(t, changes, want, "%+v", seen)
@@ -334,9 +334,9 @@ func TestAPlaceFromBeforeABackupWasPutBackDoesNotCount(t *testing.T) {
 	f := framework("ann", "vision", "a", "a", 1, "", 0)
 	f.ResourceVersion = "1000"
 	x.Put(brief(f))
-	x.Begin(listing.Seen{Frameworks: 500})
-	x.Listed(listing.Seen{Frameworks: 500})
-	assert.Equal(t, listing.Seen{Frameworks: 500}, x.Reached())
+	x.Begin(listing.Versions{Frameworks: 500})
+	x.Listed(listing.Versions{Frameworks: 500})
+	assert.Equal(t, listing.Versions{Frameworks: 500}, x.Reached())
 	assert.False(t, remembers(x, 1000), "it is of another history")
 }
 
@@ -347,7 +347,7 @@ func TestPlacesInTheQueueAreChanges(t *testing.T) {
 	x.Put(brief(f))
 	x.Pod(f.Name, "p", listing.Start{}, 8)
 	mark, seen := x.Mark()
-	assert.Equal(t, listing.Seen{Frameworks: 7, Pods: 8}, seen)
+	assert.Equal(t, listing.Versions{Frameworks: 7, Pods: 8}, seen)
 	x.SetPlaces(map[string]int{f.Name: 3})
 	changes, mark, _, ok := x.Since(mark, false)
 	require.True(t, ok)
@@ -367,13 +367,13 @@ func TestPlacesInTheQueueAreChanges(t *testing.T) {
 }
 
 func remembers(x *listing.Index, version uint64) bool {
-	_, _, _, ok := x.Missed(listing.Seen{Frameworks: version})
+	_, _, _, ok := x.Missed(listing.Versions{Frameworks: version})
 	return ok
 }
 
 func TestWhoReadsTooSlowlyIsTold(t *testing.T) {
 	x := listing.NewIndex().Watched(2)
-	x.Begin(listing.Seen{Frameworks: 50})
+	x.Begin(listing.Versions{Frameworks: 50})
 	mark, _ := x.Mark()
 	assert.False(t, remembers(x, 49), "what went before it began isn't known")
 	assert.True(t, remembers(x, 50))

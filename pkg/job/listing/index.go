@@ -33,7 +33,7 @@ type entry struct {
 	row   Row
 	// The other fields are for changes: the entry's position in the order of changes, and the last versions that affected the entry.
 	noted  *list.Element
-	seen   Seen
+	seen   Versions
 	unsure bool
 }
 
@@ -84,7 +84,7 @@ func (x *Index) Remove(b *Brief, told bool) {
 	version := uint64(0)
 	if told && x.log != nil {
 		version = b.Version
-		x.log.hear(Seen{Frameworks: version})
+		x.log.hear(Versions{Frameworks: version})
 	}
 	e := x.jobs[b.Job.Framework]
 	if e == nil || e.brief.Job.UID != b.Job.UID {
@@ -145,8 +145,8 @@ func (x *Index) Pod(framework string, uid types.UID, s Start, version uint64) {
 	x.podSeen(framework, version)
 }
 
-// PodGone removes a pod that no longer exists. version is that of the deletion, or 0 if it is unknown.
-func (x *Index) PodGone(framework string, uid types.UID, version uint64) {
+// DeletePod removes a pod that no longer exists. version is that of the deletion, or 0 if it is unknown.
+func (x *Index) DeletePod(framework string, uid types.UID, version uint64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.unpod(framework, uid)
@@ -232,7 +232,7 @@ func (x *Index) Rows(f Filter, n int) ([]Row, error) {
 		if e.row.Submitted.Before(f.Since) {
 			break
 		}
-		if f.Fits(&e.row) {
+		if f.Selects(&e.row) {
 			out = append(out, e.row)
 		}
 		if n > 0 && len(out) == n {
@@ -250,7 +250,7 @@ func (x *Index) Sorted(f Filter) []Row {
 	x.settle()
 	out := []Row{}
 	for e := range newest(x.sources(&f), Cursor{}) {
-		if f.Fits(&e.row) {
+		if f.Selects(&e.row) {
 			out = append(out, e.row)
 		}
 	}

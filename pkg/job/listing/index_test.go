@@ -96,7 +96,7 @@ func TestAnIndexSaysWhatALookAtAllJobsWould(t *testing.T) {
 					pods[f.Name][pod] = s
 				}
 			case 4:
-				x.PodGone(f.Name, pod, 0)
+				x.DeletePod(f.Name, pod, 0)
 				delete(pods[f.Name], pod)
 			}
 			if rapid.IntRange(0, 3).Draw(t, "asked") == 0 {

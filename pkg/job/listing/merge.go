@@ -23,13 +23,13 @@ type Live struct {
 	// Rows are the live jobs after the cursor that the filter selects, starting with the newest job. Rows has one row more than a page, or all
 	// rows if there are fewer.
 	Rows []Row
-	// There reports whether the Framework of the job with a UID exists, whether or not the filter selects the job.
-	There func(uid string) bool
+	// Exists reports whether the Framework of the job with a UID exists, whether or not the filter selects the job.
+	Exists func(uid string) bool
 	// Named reports whether a Framework with a name exists. If it is nil, no Framework exists.
 	Named func(framework string) bool
-	// Gone is called for a job that There didn't find. It reports whether the job's Framework is gone; otherwise the Framework may have been
+	// Deleted is called for a job that There didn't find. It reports whether the job's Framework is gone; otherwise the Framework may have been
 	// created after the live jobs were read.
-	Gone func(ctx context.Context, job *api.Job) (bool, error)
+	Deleted func(ctx context.Context, job *api.Job) (bool, error)
 }
 
 // Merge returns a page of live jobs and of jobs that only the history has. The live jobs were read before the history, so both may contain a job
@@ -82,7 +82,7 @@ func (m *merge) ended(ctx context.Context) (out []Row, missing, err error) {
 		}
 		for i := range page.Items {
 			job := page.Items[i]
-			if at := (&Row{Job: job}); !m.after.Passed(at) || there[job.UID] || m.live.There(job.UID) {
+			if at := (&Row{Job: job}); !m.after.Passed(at) || there[job.UID] || m.live.Exists(job.UID) {
 				continue
 			}
 			if !m.filter.Earlier && m.live.Named != nil && m.live.Named(job.Framework) {
@@ -92,7 +92,7 @@ func (m *merge) ended(ctx context.Context) (out []Row, missing, err error) {
 			if err != nil {
 				return nil, nil, err
 			}
-			if known && m.filter.Fits(&row) {
+			if known && m.filter.Selects(&row) {
 				out = append(out, row)
 			}
 		}
@@ -174,6 +174,6 @@ func (m *merge) row(ctx context.Context, job api.Job) (row Row, known bool, err 
 	if Phase(job.State).Done() {
 		return NewArchivedRow(job), true, nil
 	}
-	gone, err := m.live.Gone(ctx, &job)
+	gone, err := m.live.Deleted(ctx, &job)
 	return NewArchivedRow(job), gone, err
 }

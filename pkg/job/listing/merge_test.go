@@ -37,7 +37,7 @@ func (h *history) Jobs(_ context.Context, q api.JobQuery) (*api.JobPage, error) 
 	for _, j := range h.jobs {
 		r := listing.Row{Job: j}
 		f := listing.Filter{User: q.User, VirtualCluster: q.VirtualCluster, Keyword: q.Keyword, Since: q.Since}
-		if (len(q.States) == 0 || slices.Contains(q.States, j.State)) && f.Fits(&r) && (q.Before.IsZero() || j.Submitted.Before(q.Before)) {
+		if (len(q.States) == 0 || slices.Contains(q.States, j.State)) && f.Selects(&r) && (q.Before.IsZero() || j.Submitted.Before(q.Before)) {
 			rows = append(rows, j)
 		}
 	}
@@ -77,7 +77,7 @@ func page(ctx context.Context, t require.TestingT, x *listing.Index, h *history,
 	}
 	rows, err := x.Rows(f, n)
 	require.NoError(t, err)
-	p, missing, err := listing.Merge(ctx, f, listing.Live{Rows: rows, There: x.Has, Named: x.Named, Gone: func(_ context.Context, j *api.Job) (bool, error) { return !x.Has(j.UID), nil }}, h)
+	p, missing, err := listing.Merge(ctx, f, listing.Live{Rows: rows, Exists: x.Has, Named: x.Named, Deleted: func(_ context.Context, j *api.Job) (bool, error) { return !x.Has(j.UID), nil }}, h)
 	require.NoError(t, err)
 	require.NoError(t, missing)
 	return p
@@ -262,7 +262,7 @@ func TestAListIsShownWithoutTheHistory(t *testing.T) {
 	x.Put(brief(framework("ann", "vision", "runs", uid(1), 3, v1.AttemptRunning, 0)))
 	rows, err := x.Rows(listing.Filter{}, 0)
 	require.NoError(t, err)
-	p, missing, err := listing.Merge(t.Context(), listing.Filter{}, listing.Live{Rows: rows, There: x.Has}, h)
+	p, missing, err := listing.Merge(t.Context(), listing.Filter{}, listing.Live{Rows: rows, Exists: x.Has}, h)
 	require.NoError(t, err)
 	require.ErrorIs(t, missing, h.err)
 	assert.Len(t, p.Items, 1)

@@ -37,7 +37,7 @@ func (p *past) Ordered(_ context.Context, q api.OrderedQuery) (*api.OrderedPage,
 	}
 	var rows []listing.Row
 	for _, j := range p.jobs {
-		if r := listing.NewArchivedRow(j); f.Fits(&r) {
+		if r := listing.NewArchivedRow(j); f.Selects(&r) {
 			rows = append(rows, r)
 		}
 	}
@@ -102,14 +102,14 @@ func TestOrderedPagesOfLiveAndEndedJobsAreThoseOfOneSortedList(t *testing.T) {
 		}
 		var model []listing.Row
 		for _, r := range all {
-			if f.Fits(&r) {
+			if f.Selects(&r) {
 				model = append(model, r)
 			}
 		}
 		f.Sort(model)
 		var fit []listing.Row
 		for _, r := range live {
-			if f.Fits(&r) {
+			if f.Selects(&r) {
 				fit = append(fit, r)
 			}
 		}

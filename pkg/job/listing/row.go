@@ -93,8 +93,8 @@ type Filter struct {
 	Count bool
 }
 
-// Fits reports whether the filter selects a job. An unplaced job counts as queued, too.
-func (o *Filter) Fits(r *Row) bool {
+// Selects reports whether the filter selects a job. An unplaced job counts as queued, too.
+func (o *Filter) Selects(r *Row) bool {
 	switch {
 	case o.User != "" && r.User != o.User, o.VirtualCluster != "" && r.VirtualCluster != o.VirtualCluster:
 		return false
@@ -136,7 +136,7 @@ func Select(rows []Row, f *Filter) ([]Row, error) {
 	}
 	out := []Row{}
 	for i := range rows {
-		if after.Passed(&rows[i]) && f.Fits(&rows[i]) {
+		if after.Passed(&rows[i]) && f.Selects(&rows[i]) {
 			out = append(out, rows[i])
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // keyword is compared with these names, too.
 func TestTheKeywordOfAStopIsOfTheJobsName(t *testing.T) {
 	o := &listing.Filter{User: "trainer", InName: "train"}
-	assert.False(t, o.Fits(&listing.Row{Job: api.Job{User: "trainer", Name: "serve", VirtualCluster: "default"}}))
+	assert.False(t, o.Selects(&listing.Row{Job: api.Job{User: "trainer", Name: "serve", VirtualCluster: "default"}}))
 	o = &listing.Filter{User: "ann", InName: "train"}
-	assert.False(t, o.Fits(&listing.Row{Job: api.Job{User: "ann", Name: "serve", VirtualCluster: "training"}}))
+	assert.False(t, o.Selects(&listing.Row{Job: api.Job{User: "ann", Name: "serve", VirtualCluster: "training"}}))
 }

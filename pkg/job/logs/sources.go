@@ -280,7 +280,7 @@ func (r *reader) complete(sel Selection, known map[task][]*source) bool {
 
 // archived adds the attempts in the archive that no longer have a pod.
 func (r *reader) archived(ctx context.Context, sel Selection, known map[task][]*source) error {
-	past, err := r.client.Kept(ctx, r.job)
+	past, err := r.client.FromHistory(ctx, r.job)
 	if apierrors.IsNotFound(err) {
 		return nil // it is the first job of its name, and no attempt of it has ended
 	}

@@ -78,9 +78,9 @@ func (r *Row) Lost() int64 { return r.Preempted + r.Failed }
 type Sources struct {
 	Usage func(ctx context.Context, q api.UsageQuery) (*api.Usage, error)
 	Jobs  func(ctx context.Context, f listing.Filter) (*listing.Page, error)
-	// Held returns the measured use of GPUs.
-	Held func(ctx context.Context, user, vc string, since, until time.Time) ([]metrics.HeldUse, error)
-	Now  func() time.Time
+	// Occupied returns the measured use of GPUs.
+	Occupied func(ctx context.Context, user, vc string, since, until time.Time) ([]metrics.OccupiedUse, error)
+	Now      func() time.Time
 }
 
 const (
@@ -252,7 +252,7 @@ func (r *Report) use(ctx context.Context, s Sources, q Query, since, until time.
 	if given == 0 || !since.Before(until) {
 		return nil
 	}
-	held, err := s.Held(ctx, q.User, q.VirtualCluster, since, until)
+	held, err := s.Occupied(ctx, q.User, q.VirtualCluster, since, until)
 	if err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

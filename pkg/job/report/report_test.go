@@ -26,7 +26,7 @@ func row(user, vc string, gpus int, submitted float64, started, completed *time.
 }
 
 // sources returns Sources with fixed figures for the day before noon. It also returns the filters that were passed to Jobs.
-func sources(held []metrics.HeldUse, heldErr error) (Sources, *[]listing.Filter) {
+func sources(held []metrics.OccupiedUse, heldErr error) (Sources, *[]listing.Filter) {
 	asked := &[]listing.Filter{}
 	return Sources{
 		Usage: func(_ context.Context, q api.UsageQuery) (*api.Usage, error) {
@@ -43,7 +43,7 @@ func sources(held []metrics.HeldUse, heldErr error) (Sources, *[]listing.Filter)
 			}
 			return &listing.Page{Items: []listing.Row{row("bob", "nlp", api.UnknownGPUs, -5, nil, at(-4.5)), row("bob", "nlp", 1, 1, nil, nil)}}, nil
 		},
-		Held: func(context.Context, string, string, time.Time, time.Time) ([]metrics.HeldUse, error) {
+		Occupied: func(context.Context, string, string, time.Time, time.Time) ([]metrics.OccupiedUse, error) {
 			return held, heldErr
 		},
 		Now: func() time.Time { return noon },
@@ -51,7 +51,7 @@ func sources(held []metrics.HeldUse, heldErr error) (Sources, *[]listing.Filter)
 }
 
 func TestAReport(t *testing.T) {
-	s, asked := sources([]metrics.HeldUse{{User: "ann", VirtualCluster: "vision", Measured: 10000, Used: 5000, Idle: 2000}, {User: "bob", VirtualCluster: "nlp", Measured: 38000, Used: 38000}}, nil)
+	s, asked := sources([]metrics.OccupiedUse{{User: "ann", VirtualCluster: "vision", Measured: 10000, Used: 5000, Idle: 2000}, {User: "bob", VirtualCluster: "nlp", Measured: 38000, Used: 38000}}, nil)
 	r, err := Make(t.Context(), s, Query{Since: noon.Add(-24 * time.Hour), Until: noon.Add(time.Hour)})
 	require.NoError(t, err)
 	require.Len(t, *asked, 2)
@@ -93,7 +93,7 @@ func TestUnknownFiguresAreSaid(t *testing.T) {
 	assert.Equal(t, []string{"14.0", "-", "-", "1.5", "-", "-", "-"}, r.Total.Cells())
 	assert.Contains(t, r.Text(10, func(s string) string { return s }), "Note: no metrics: the cluster has no Prometheus\n")
 
-	s, _ = sources([]metrics.HeldUse{{User: "ann", VirtualCluster: "vision", Measured: 25200}}, nil)
+	s, _ = sources([]metrics.OccupiedUse{{User: "ann", VirtualCluster: "vision", Measured: 25200}}, nil)
 	r, err = Make(t.Context(), s, query)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"no metrics for 50 % of the GPU hours: used and idle are about the rest"}, r.Notes)

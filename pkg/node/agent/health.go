@@ -31,7 +31,7 @@ func (m *monitor) event(e gpu.Event) {
 	m.log.Warn("a GPU reports an error", "gpu", s.Index, "error", x.String())
 	s.last, m.news = e.XID, true // for its container
 	s.xids = append(s.xids[max(0, len(s.xids)-mostXIDs+1):], e)
-	if x.Sick() && (s.XID == 0 || x.Action == gpu.Restart || s.Ignored != "") {
+	if x.BreaksGPU() && (s.XID == 0 || x.Action == gpu.Restart || s.Ignored != "") {
 		s.XID, s.At, s.Boot, s.Ignored = e.XID, e.At, m.boot, "" // a new error cancels a request to ignore the previous one
 	}
 }

@@ -25,7 +25,7 @@ func TestMessagesArriveAsTheyWereSent(t *testing.T) {
 	var pipe bytes.Buffer
 	c := NewConn(&pipe, &pipe)
 	sent := []*Message{
-		{Type: TypeAsk, UIDs: []string{"a", "b"}}, {Type: TypeKnown, Known: []bool{false, true}}, {Type: TypeDone, Report: &Report{Jobs: 3, LeftOut: []LeftOut{{Name: "x\n\u2028"}}}},
+		{Type: TypeAsk, UIDs: []string{"a", "b"}}, {Type: TypeKnown, Known: []bool{false, true}}, {Type: TypeDone, Report: &Report{Jobs: 3, LeftOut: []SkippedJob{{Name: "x\n\u2028"}}}},
 	}
 	for _, m := range sent {
 		require.NoError(t, c.Send(m))

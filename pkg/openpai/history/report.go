@@ -10,8 +10,8 @@ type Report struct {
 	Jobs  int `json:"jobs"`
 	Known int `json:"known"`
 	// LeftOutCount is the number of jobs that aren't taken over. LeftOut lists the first of these jobs.
-	LeftOutCount int       `json:"leftOutCount"`
-	LeftOut      []LeftOut `json:"leftOut"`
+	LeftOutCount int          `json:"leftOutCount"`
+	LeftOut      []SkippedJob `json:"leftOut"`
 	// WithoutText is the number of jobs that are taken over without their job file.
 	WithoutText int `json:"withoutText,omitempty"`
 }
@@ -28,8 +28,8 @@ type Person struct {
 	Last  time.Time `json:"last"`
 }
 
-// LeftOut is a job that isn't taken over, with the reason.
-type LeftOut struct {
+// SkippedJob is a job that isn't taken over, with the reason.
+type SkippedJob struct {
 	Framework string `json:"framework"` // its name in the database
 	User      string `json:"user"`
 	Name      string `json:"name"`

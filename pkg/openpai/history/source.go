@@ -23,14 +23,14 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// Options specifies how Take handles the jobs that it receives.
+// Options specifies how Read handles the jobs that it receives.
 type Options struct {
 	// Known reports whether the history already has the job with a UID.
 	Known func(uid string) bool
-	// Give stores a part of size bytes in a history. If Give is nil, the run is a dry run.
-	Give func(ctx context.Context, part io.Reader, size int64) error
-	// Told is called after each step with the number of processed jobs and the number of all jobs. It may be nil.
-	Told func(done, all int)
+	// Store stores a part of size bytes in a history. If Store is nil, the run is a dry run.
+	Store func(ctx context.Context, part io.Reader, size int64) error
+	// Progress is called after each step with the number of processed jobs and the number of all jobs. It may be nil.
+	Progress func(done, all int)
 }
 
 // Source is a database of OpenPAI that a paictl-history reads. It must not be used by several goroutines.
@@ -94,17 +94,17 @@ func (s *Source) open(from string) error {
 	return nil
 }
 
-// Take makes the program read all jobs, and passes on the finished jobs in parts. It also passes on jobs that the history already has, because an
+// Read makes the program read all jobs, and passes on the finished jobs in parts. It also passes on jobs that the history already has, because an
 // earlier run may have been interrupted before their data was complete. If an error occurs, the report describes the jobs before the error; it is
-// nil if the program exited without a report. Take can be called only once for each Source.
-func (s *Source) Take(ctx context.Context, o Options) (*Report, error) {
+// nil if the program exited without a report. Read can be called only once for each Source.
+func (s *Source) Read(ctx context.Context, o Options) (*Report, error) {
 	defer context.AfterFunc(ctx, s.stop)()
 	report, err := s.take(ctx, o)
 	return report, cmp.Or(ctx.Err(), err)
 }
 
 func (s *Source) take(ctx context.Context, o Options) (*Report, error) {
-	err := s.conn.Send(&Message{Type: TypeTake, DryRun: o.Give == nil})
+	err := s.conn.Send(&Message{Type: TypeTake, DryRun: o.Store == nil})
 	var failed error // the error of o.Give; the program then stops, and reports the parts before it
 	for err == nil {
 		var m *Message
@@ -116,13 +116,13 @@ func (s *Source) take(ctx context.Context, o Options) (*Report, error) {
 			return m.Report, cmp.Or(failed, m.Err())
 		case failed != nil && m.Type != TypePart: // it was sent before the program noticed
 		case m.Type == TypeTold:
-			if o.Told != nil {
-				o.Told(m.Checked, m.All)
+			if o.Progress != nil {
+				o.Progress(m.Checked, m.All)
 			}
 		case m.Type == TypeAsk:
 			err = s.answer(m.UIDs, o.Known)
-		case m.Type == TypePart && o.Give != nil:
-			give := o.Give
+		case m.Type == TypePart && o.Store != nil:
+			give := o.Store
 			if failed != nil {
 				give = func(context.Context, io.Reader, int64) error { return failed }
 			}

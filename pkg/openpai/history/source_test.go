@@ -158,7 +158,7 @@ func open(t *testing.T, name string) *Source {
 
 // ignored returns Options that accept all jobs and discard them.
 func ignored() Options {
-	return Options{Known: func(string) bool { return false }, Give: func(_ context.Context, part io.Reader, _ int64) error {
+	return Options{Known: func(string) bool { return false }, Store: func(_ context.Context, part io.Reader, _ int64) error {
 		_, err := io.Copy(io.Discard, part)
 		return err
 	}}
@@ -218,14 +218,14 @@ func TestPartsAnswersAndTheReportCross(t *testing.T) {
 	var told, parts []int
 	o := ignored()
 	o.Known = func(uid string) bool { return uid == "old" }
-	o.Told = func(done, all int) { told = append(told, done, all) }
-	o.Give = func(_ context.Context, part io.Reader, size int64) error {
+	o.Progress = func(done, all int) { told = append(told, done, all) }
+	o.Store = func(_ context.Context, part io.Reader, size int64) error {
 		n, err := io.Copy(io.Discard, part)
 		assert.Equal(t, size, n)
 		parts = append(parts, int(n))
 		return err
 	}
-	r, err := s.Take(t.Context(), o)
+	r, err := s.Read(t.Context(), o)
 	require.EqualError(t, err, "a later page can't be read")
 	assert.Equal(t, "look", hint.Of(err))
 	assert.Equal(t, &Report{Jobs: 1, Known: 1, People: []*Person{{Name: "alice"}}}, r)
@@ -237,11 +237,11 @@ func TestAProgramThatIsKilledIsReported(t *testing.T) {
 	s := open(t, "it is killed in a part")
 	o := ignored()
 	var received error
-	o.Give = func(_ context.Context, part io.Reader, _ int64) error {
+	o.Store = func(_ context.Context, part io.Reader, _ int64) error {
 		_, received = io.Copy(io.Discard, part)
 		return errors.New("the controller got less than it was promised")
 	}
-	r, err := s.Take(t.Context(), o)
+	r, err := s.Read(t.Context(), o)
 	require.ErrorIs(t, received, io.ErrUnexpectedEOF)
 	require.ErrorContains(t, err, "ended before it had finished (signal: killed)")
 	assert.Nil(t, r)
@@ -254,13 +254,13 @@ func TestMessagesThatMakeNoSenseEndTheRun(t *testing.T) {
 		"a part of nothing": "a part is said to have 0 bytes", "a part without end": "a part is said to have",
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := open(t, name).Take(t.Context(), ignored())
+			r, err := open(t, name).Read(t.Context(), ignored())
 			require.ErrorContains(t, err, want)
 			assert.Nil(t, r)
 		})
 	}
 	o := Options{Known: func(uid string) bool { return uid == "old" }}
-	_, err := open(t, "it does all").Take(t.Context(), o)
+	_, err := open(t, "it does all").Read(t.Context(), o)
 	require.ErrorContains(t, err, `unexpected type "part"`, "a dry run gives nothing")
 }
 
@@ -270,9 +270,9 @@ func TestAnErrorOfTheReceiverEndsTheProgramAndIsReturned(t *testing.T) {
 	full := hint.Errorf("make room", "the disk is full")
 	given := 0
 	var rest io.Reader
-	o.Give = func(_ context.Context, part io.Reader, _ int64) error { given++; rest = part; return full }
-	o.Told = func(int, int) { t.Error("there is no progress after it") }
-	r, err := s.Take(t.Context(), o)
+	o.Store = func(_ context.Context, part io.Reader, _ int64) error { given++; rest = part; return full }
+	o.Progress = func(int, int) { t.Error("there is no progress after it") }
+	r, err := s.Read(t.Context(), o)
 	require.Equal(t, full, err)
 	assert.Equal(t, &Report{Jobs: 7}, r, "the program says what was taken before")
 	assert.Equal(t, 1, given)
@@ -286,8 +286,8 @@ func TestTheEndOfTheContextEndsTheProgram(t *testing.T) {
 	s := open(t, "it ends with paictl")
 	ctx, cancel := context.WithCancel(t.Context())
 	o := ignored()
-	o.Told = func(int, int) { cancel() }
-	r, err := s.Take(ctx, o)
+	o.Progress = func(int, int) { cancel() }
+	r, err := s.Read(ctx, o)
 	require.Equal(t, context.Canceled, err)
 	assert.Nil(t, r, "it fails on purpose")
 	s.Close()

@@ -24,7 +24,7 @@ type Limit struct {
 }
 
 // Put stores a new Thing. It returns ErrMany if too many unexpired Things of the same kind exist.
-func (s *Store) Put(ctx context.Context, t *Thing, l Limit) error {
+func (s *Store) Put(ctx context.Context, t *Entry, l Limit) error {
 	list, err := s.core.CoreV1().Secrets(v1.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector(t.Kind)})
 	if err != nil {
 		return away("list codes", err)
@@ -74,7 +74,7 @@ func (s *Store) fits(ctx context.Context, made *corev1.Secret, kind Kind, l Limi
 }
 
 // room returns ErrMany if a new Thing would exceed the limit. It may remove an old Thing first.
-func (s *Store) room(ctx context.Context, there []corev1.Secret, t *Thing, l Limit) error {
+func (s *Store) room(ctx context.Context, there []corev1.Secret, t *Entry, l Limit) error {
 	all, of := 0, map[string][]*corev1.Secret{}
 	for i := range there {
 		if s.valid(&there[i]) {

@@ -44,8 +44,8 @@ const (
 	Ticket Kind = "ticket"
 )
 
-// Thing is the stored data of a one-time code.
-type Thing struct {
+// Entry is the stored data of a one-time code.
+type Entry struct {
 	Kind    Kind
 	ID      string
 	Values  map[string]string
@@ -88,7 +88,7 @@ func selector(kind Kind) string {
 // labelKind is the label of a Secret with the kind of the Thing.
 const labelKind = "paictl.openpai.org/once"
 
-func (s *Store) secret(t *Thing) *corev1.Secret {
+func (s *Store) secret(t *Entry) *corev1.Secret {
 	data := map[string]string{}
 	maps.Copy(data, t.Values)
 	data[keyExpires] = t.Expires.UTC().Format(time.RFC3339Nano)
@@ -105,7 +105,7 @@ func (s *Store) valid(of *corev1.Secret) bool {
 }
 
 // Get reads a Thing. It returns ErrNone if the Thing doesn't exist or has expired.
-func (s *Store) Get(ctx context.Context, kind Kind, id string) (*Thing, error) {
+func (s *Store) Get(ctx context.Context, kind Kind, id string) (*Entry, error) {
 	have, err := s.core.CoreV1().Secrets(v1.Namespace).Get(ctx, v1.OnceName(string(kind), id), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && !s.valid(have) {
 		return nil, ErrNone
@@ -113,7 +113,7 @@ func (s *Store) Get(ctx context.Context, kind Kind, id string) (*Thing, error) {
 	if err != nil {
 		return nil, away("read a code", err)
 	}
-	t := &Thing{Kind: kind, ID: id, Values: values(have), uid: &metav1.Preconditions{UID: &have.UID, ResourceVersion: &have.ResourceVersion}, version: have.ResourceVersion}
+	t := &Entry{Kind: kind, ID: id, Values: values(have), uid: &metav1.Preconditions{UID: &have.UID, ResourceVersion: &have.ResourceVersion}, version: have.ResourceVersion}
 	t.Expires, _ = time.Parse(time.RFC3339Nano, string(have.Data[keyExpires])) // valid has parsed it
 	return t, nil
 }
@@ -129,7 +129,7 @@ func values(of *corev1.Secret) map[string]string {
 }
 
 // Change writes a changed Thing that Get has returned. It returns ErrChanged if another caller has changed or removed the Thing since.
-func (s *Store) Change(ctx context.Context, t *Thing) error {
+func (s *Store) Change(ctx context.Context, t *Entry) error {
 	_, err := s.core.CoreV1().Secrets(v1.Namespace).Update(ctx, s.secret(t), metav1.UpdateOptions{})
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return ErrChanged
@@ -138,7 +138,7 @@ func (s *Store) Change(ctx context.Context, t *Thing) error {
 }
 
 // Use removes a Thing that Get has returned. If several callers use the same Thing, one caller succeeds, and the others get ErrNone.
-func (s *Store) Use(ctx context.Context, t *Thing) error {
+func (s *Store) Use(ctx context.Context, t *Entry) error {
 	err := s.core.CoreV1().Secrets(v1.Namespace).Delete(ctx, v1.OnceName(string(t.Kind), t.ID), metav1.DeleteOptions{Preconditions: t.uid})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return ErrNone

@@ -41,7 +41,7 @@ func TestACodeIsGoodForOneUse(t *testing.T) {
 	var skew atomic.Int64
 	_, one, two := open(t, &skew)
 	id := onetime.ID("a code")
-	require.NoError(t, one.Put(t.Context(), &onetime.Thing{Kind: onetime.Code, ID: id, Values: map[string]string{"user": "ann"}, Expires: time.Now().Add(time.Minute)}, onetime.Limit{All: 10}))
+	require.NoError(t, one.Put(t.Context(), &onetime.Entry{Kind: onetime.Code, ID: id, Values: map[string]string{"user": "ann"}, Expires: time.Now().Add(time.Minute)}, onetime.Limit{All: 10}))
 	_, err := two.Get(t.Context(), onetime.Device, id)
 	require.ErrorIs(t, err, onetime.ErrNone, "it is of another kind")
 	var used atomic.Int32
@@ -67,7 +67,7 @@ func TestACodeIsGoodForOneUse(t *testing.T) {
 func TestWhatWasChangedMeanwhileIsNotUsed(t *testing.T) {
 	var skew atomic.Int64
 	_, one, two := open(t, &skew)
-	require.NoError(t, one.Put(t.Context(), &onetime.Thing{Kind: onetime.Device, ID: onetime.ID("x"), Expires: time.Now().Add(time.Minute)}, onetime.Limit{All: 10}))
+	require.NoError(t, one.Put(t.Context(), &onetime.Entry{Kind: onetime.Device, ID: onetime.ID("x"), Expires: time.Now().Add(time.Minute)}, onetime.Limit{All: 10}))
 	a, err := one.Get(t.Context(), onetime.Device, onetime.ID("x"))
 	require.NoError(t, err)
 	b, err := two.Get(t.Context(), onetime.Device, onetime.ID("x"))
@@ -86,7 +86,7 @@ func TestCodesExpireAndAreFew(t *testing.T) {
 	var skew atomic.Int64
 	c, one, two := open(t, &skew)
 	put := func(s *onetime.Store, id, user string, life time.Duration) error {
-		return s.Put(t.Context(), &onetime.Thing{Kind: onetime.Code, ID: onetime.ID(id), Values: map[string]string{"user": user}, Expires: time.Now().Add(life)}, onetime.Limit{All: 3, Key: "user", Each: 2})
+		return s.Put(t.Context(), &onetime.Entry{Kind: onetime.Code, ID: onetime.ID(id), Values: map[string]string{"user": user}, Expires: time.Now().Add(life)}, onetime.Limit{All: 3, Key: "user", Each: 2})
 	}
 	require.NoError(t, put(one, "1", "ann", time.Minute))
 	require.NoError(t, put(one, "2", "ann", time.Minute))
@@ -111,7 +111,7 @@ func TestManyWhoComeTogetherStayBelowTheLimit(t *testing.T) {
 	var kept atomic.Int32
 	for i := range 40 {
 		together.Go(func() {
-			err := []*onetime.Store{one, two}[i%2].Put(t.Context(), &onetime.Thing{Kind: onetime.Device, ID: onetime.ID(fmt.Sprint(i)), Values: map[string]string{"network": "lab"}, Expires: time.Now().Add(time.Hour)},
+			err := []*onetime.Store{one, two}[i%2].Put(t.Context(), &onetime.Entry{Kind: onetime.Device, ID: onetime.ID(fmt.Sprint(i)), Values: map[string]string{"network": "lab"}, Expires: time.Now().Add(time.Hour)},
 				onetime.Limit{All: 100, Key: "network", Each: 5})
 			if err == nil {
 				kept.Add(1)
@@ -131,7 +131,7 @@ func TestWhoBeginsManyKeepsNoOneElseOut(t *testing.T) {
 	var skew atomic.Int64
 	_, one, two := open(t, &skew)
 	put := func(s *onetime.Store, id, network, user string, life time.Duration) error {
-		return s.Put(t.Context(), &onetime.Thing{Kind: onetime.Device, ID: onetime.ID(id), Values: map[string]string{"network": network, "user": user}, Expires: time.Now().Add(life)},
+		return s.Put(t.Context(), &onetime.Entry{Kind: onetime.Device, ID: onetime.ID(id), Values: map[string]string{"network": network, "user": user}, Expires: time.Now().Add(life)},
 			onetime.Limit{All: 6, Key: "network", Each: 4, Drop: func(v map[string]string) bool { return v["user"] == "" }})
 	}
 	require.NoError(t, put(one, "first", "lab", "", time.Minute))

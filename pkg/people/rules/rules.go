@@ -115,8 +115,8 @@ const (
 // Verb is an operation on a thing. The audit log uses the same names.
 type Verb string
 
-// Thing is the object of a request. Its fields come from the stored object, never from the request.
-type Thing struct {
+// Object is the object of a request. Its fields come from the stored object, never from the request.
+type Object struct {
 	Kind    Kind
 	Owner   string // person it belongs to
 	VC      string
@@ -131,35 +131,35 @@ type Thing struct {
 	BuiltIn bool
 }
 
-// Who selects a rule's subjects.
-type Who uint8
+// Subjects selects a rule's subjects.
+type Subjects uint8
 
 // Subjects that rules allow. Administrators are always included, unless a comment excludes them.
 const (
-	Never          Who = iota // not even an administrator
-	Open                      // guests, too
-	Signed                    // everyone who is signed in
-	Self                      // the owner of the thing
-	SelfOnly                  // the owner of the thing, and no administrator
-	SelfHidden                // like SelfOnly; others get ErrHidden
-	Owner                     // the owner of the job; people who see it get ErrForbidden, others ErrHidden
-	OwnerOnly                 // like Owner, without administrators
-	OwnerOrSees               // the owner of the job, and people who see the jobs of its virtual cluster
-	SelfOrVC                  // the owner; without an owner, people with a grant for its virtual cluster
-	GrantedVC                 // only the owner, with a grant for the virtual cluster
-	GrantedStorage            // people with a grant for the storage; administrators need one, too
-	GrantedPage               // people with a grant for the page
-	Author                    // the author of the template; people it is shared with get ErrForbidden, others ErrHidden
-	Shared                    // the author of the template, and people it is shared with
+	Never          Subjects = iota // not even an administrator
+	Open                           // guests, too
+	Signed                         // everyone who is signed in
+	Self                           // the owner of the thing
+	SelfOnly                       // the owner of the thing, and no administrator
+	SelfHidden                     // like SelfOnly; others get ErrHidden
+	Owner                          // the owner of the job; people who see it get ErrForbidden, others ErrHidden
+	OwnerOnly                      // like Owner, without administrators
+	OwnerOrSees                    // the owner of the job, and people who see the jobs of its virtual cluster
+	SelfOrVC                       // the owner; without an owner, people with a grant for its virtual cluster
+	GrantedVC                      // only the owner, with a grant for the virtual cluster
+	GrantedStorage                 // people with a grant for the storage; administrators need one, too
+	GrantedPage                    // people with a grant for the page
+	Author                         // the author of the template; people it is shared with get ErrForbidden, others ErrHidden
+	Shared                         // the author of the template, and people it is shared with
 	Administrator
 )
 
 // Rule is one row of the table.
 type Rule struct {
-	ID   string
-	Who  Who
-	Verb Verb
-	Kind Kind
+	ID       string
+	Subjects Subjects
+	Verb     Verb
+	Kind     Kind
 	// Application allows application tokens that have Scope, or all application tokens if Scope is empty. Sessions are always allowed.
 	Application bool
 	Scope       Scope
@@ -201,9 +201,9 @@ func Class(id string, s *Subject) error {
 		return forbidden("there is no rule %q", id)
 	}
 	switch {
-	case r.Who == Open:
+	case r.Subjects == Open:
 		return nil
-	case r.Who == Never:
+	case r.Subjects == Never:
 		return ErrHidden
 	case s != nil && s.Operator:
 		return nil
@@ -213,7 +213,7 @@ func Class(id string, s *Subject) error {
 		return forbidden("an application token may not do this: sign in")
 	case r.Scope != "" && !s.Token.has(r.Scope):
 		return forbidden("the token doesn't have the scope %s", r.Scope)
-	case r.Who == Administrator && !s.Grants.Administrator:
+	case r.Subjects == Administrator && !s.Grants.Administrator:
 		return forbidden("only an administrator may do this")
 	}
 	return nil
@@ -221,18 +221,18 @@ func Class(id string, s *Subject) error {
 
 // Decide applies a rule to a subject and a thing. It returns nil if the rule allows the request. Otherwise the error is ErrGuest, a ForbiddenError or
 // ErrHidden.
-func Decide(id string, s *Subject, t Thing) error {
+func Decide(id string, s *Subject, t Object) error {
 	if err := Class(id, s); err != nil {
 		return err
 	}
-	if t.BuiltIn && byID[id].Who == Author {
+	if t.BuiltIn && byID[id].Subjects == Author {
 		return forbidden("the template is built in: copy it, and change the copy")
 	}
 	if s != nil && s.Operator {
 		return nil
 	}
 	own := !s.Guest() && t.Owner == s.Name
-	switch byID[id].Who {
+	switch byID[id].Subjects {
 	case Open, Signed, Administrator:
 		return nil
 	case Self:
@@ -251,7 +251,7 @@ func Decide(id string, s *Subject, t Thing) error {
 		}
 		return ErrHidden
 	case Owner, OwnerOnly, OwnerOrSees:
-		return decideJob(byID[id].Who, s, t)
+		return decideJob(byID[id].Subjects, s, t)
 	case SelfOrVC:
 		if s.Grants.Administrator || own || t.Owner == "" && s.Grants.MayUse(t.VC) {
 			return nil
@@ -270,17 +270,17 @@ func Decide(id string, s *Subject, t Thing) error {
 		}
 		return forbidden("the page isn't granted to you")
 	case Author, Shared:
-		return decideTemplate(byID[id].Who, s, t)
+		return decideTemplate(byID[id].Subjects, s, t)
 	case Never:
 	}
 	return ErrHidden
 }
 
-func decideJob(who Who, s *Subject, t Thing) error {
+func decideJob(who Subjects, s *Subject, t Object) error {
 	switch {
 	case t.Owner != "" && t.Owner == s.Name:
 		return nil
-	case !Visible(s).Fits(t.Owner, t.VC):
+	case !Visible(s).Allows(t.Owner, t.VC):
 		return ErrHidden
 	case who == OwnerOrSees:
 		return nil
@@ -290,7 +290,7 @@ func decideJob(who Who, s *Subject, t Thing) error {
 	return forbidden("the job belongs to another person")
 }
 
-func decideVC(s *Subject, t Thing) error {
+func decideVC(s *Subject, t Object) error {
 	if t.Owner != "" && t.Owner != s.Name {
 		return forbidden("you can do this for yourself alone")
 	}
@@ -300,7 +300,7 @@ func decideVC(s *Subject, t Thing) error {
 	return nil
 }
 
-func decideTemplate(who Who, s *Subject, t Thing) error {
+func decideTemplate(who Subjects, s *Subject, t Object) error {
 	switch {
 	case s.Grants.Administrator && who == Author && (t.Official || t.Owner != s.Name) && !s.Token.has(ScopeAdmin): // because other people run it
 		return forbidden("the token doesn't have the scope %s", ScopeAdmin)
@@ -339,7 +339,7 @@ func Visible(s *Subject) Visibility {
 	return v
 }
 
-// Fits reports whether the subject may read a job with this owner and virtual cluster.
-func (v Visibility) Fits(owner, vc string) bool {
+// Allows reports whether the subject may read a job with this owner and virtual cluster.
+func (v Visibility) Allows(owner, vc string) bool {
 	return v.All || owner != "" && owner == v.User || vc != "" && slices.Contains(v.VCs, vc)
 }

@@ -62,10 +62,10 @@ func root() *rules.Subject {
 }
 
 var (
-	mine = rules.Thing{Owner: "ann", VC: "quiet", Storage: "data", Page: rules.PageMonitoring}
+	mine = rules.Object{Owner: "ann", VC: "quiet", Storage: "data", Page: rules.PageMonitoring}
 	// A thing of another person in a virtual cluster whose jobs ann sees. Its storage and page aren't granted to ann.
-	seen  = rules.Thing{Owner: "bob", VC: "shown", Storage: "secret", Page: "other", Public: true}
-	other = rules.Thing{Owner: "bob", VC: "quiet", Storage: "secret", Page: "other"}
+	seen  = rules.Object{Owner: "bob", VC: "shown", Storage: "secret", Page: "other", Public: true}
+	other = rules.Object{Owner: "bob", VC: "quiet", Storage: "secret", Page: "other"}
 )
 
 func TestEachRuleIsAsSpecified(t *testing.T) {
@@ -80,13 +80,13 @@ func TestEachRuleIsAsSpecified(t *testing.T) {
 		t.Run(id, func(t *testing.T) {
 			assert.True(t, ids[id], "a line without a rule")
 			assert.Equal(t, w.guest, answer(rules.Decide(id, &rules.Subject{}, mine)), "guest")
-			assert.Equal(t, w.guest, answer(rules.Decide(id, nil, rules.Thing{})), "guest, and a thing without an owner")
+			assert.Equal(t, w.guest, answer(rules.Decide(id, nil, rules.Object{})), "guest, and a thing without an owner")
 			assert.Equal(t, w.own, answer(rules.Decide(id, ann(), mine)), "own")
 			assert.Equal(t, w.sees, answer(rules.Decide(id, ann(), seen)), "sees")
 			assert.Equal(t, w.other, answer(rules.Decide(id, ann(), other)), "other")
 			assert.Equal(t, w.admin, answer(rules.Decide(id, root(), other)), "admin")
 			operator := answer(nil)
-			if r, _ := rules.Find(id); r.Who == rules.Never {
+			if r, _ := rules.Find(id); r.Subjects == rules.Never {
 				operator = answer(rules.ErrHidden)
 			}
 			for _, as := range []string{"", "ann"} {
@@ -102,7 +102,7 @@ func TestScopesNarrowAndNeverAdd(t *testing.T) {
 		for scope, letter := range letters {
 			for _, test := range []struct {
 				who   *rules.Subject
-				thing rules.Thing
+				thing rules.Object
 			}{{ann(), mine}, {ann(), seen}, {ann(), other}, {root(), other}} {
 				session := answer(rules.Decide(id, test.who, test.thing))
 				if scope == rules.ScopeSubmit && test.who.Name == "root" && (id == "template.change" || id == "template.remove") {
@@ -128,14 +128,14 @@ func TestScopesNarrowAndNeverAdd(t *testing.T) {
 
 func TestAThingWithoutAnOwnerIsNotAnyones(t *testing.T) {
 	for _, id := range []string{"job.read", "job.stop", "job.ssh", "alert.read"} {
-		assert.Equal(t, "404", answer(rules.Decide(id, ann(), rules.Thing{})), id)
+		assert.Equal(t, "404", answer(rules.Decide(id, ann(), rules.Object{})), id)
 	}
-	assert.Equal(t, "403", answer(rules.Decide("usage.read", ann(), rules.Thing{})), "of the whole cluster")
-	assert.Equal(t, "ok", answer(rules.Decide("usage.read", ann(), rules.Thing{VC: "quiet"})))
-	assert.Equal(t, "403", answer(rules.Decide("job.submit", ann(), rules.Thing{})), "no virtual cluster")
-	assert.Equal(t, "ok", answer(rules.Decide("job.submit", root(), rules.Thing{VC: "any"})))
-	assert.Equal(t, "403", answer(rules.Decide("storage.list", root(), rules.Thing{})))
-	assert.Equal(t, "403", answer(rules.Decide("no.such.rule", root(), rules.Thing{})), "what has no rule is refused")
+	assert.Equal(t, "403", answer(rules.Decide("usage.read", ann(), rules.Object{})), "of the whole cluster")
+	assert.Equal(t, "ok", answer(rules.Decide("usage.read", ann(), rules.Object{VC: "quiet"})))
+	assert.Equal(t, "403", answer(rules.Decide("job.submit", ann(), rules.Object{})), "no virtual cluster")
+	assert.Equal(t, "ok", answer(rules.Decide("job.submit", root(), rules.Object{VC: "any"})))
+	assert.Equal(t, "403", answer(rules.Decide("storage.list", root(), rules.Object{})))
+	assert.Equal(t, "403", answer(rules.Decide("no.such.rule", root(), rules.Object{})), "what has no rule is refused")
 }
 
 func TestASubmissionIsWithinTheGrants(t *testing.T) {
@@ -199,13 +199,13 @@ func TestListsShowWhatCanBeRead(t *testing.T) {
 			VCs: rapid.MapOf(vcs, rapid.Custom(func(t *rapid.T) rules.VC { return rules.VC{SeeJobs: rapid.Bool().Draw(t, "sees")} })).Draw(t, "grants"),
 		}}
 		owner, vc := names.Draw(t, "owner"), vcs.Draw(t, "vc")
-		fits := rules.Visible(s).Fits(owner, vc)
-		err := rules.Decide("job.read", s, rules.Thing{Kind: rules.KindJob, Owner: owner, VC: vc})
+		fits := rules.Visible(s).Allows(owner, vc)
+		err := rules.Decide("job.read", s, rules.Object{Kind: rules.KindJob, Owner: owner, VC: vc})
 		if fits != (err == nil) {
 			t.Fatalf("in the list: %v; read: %v", fits, err)
 		}
 		for _, id := range []string{"job.stop", "job.enter", "job.delete", "job.ssh"} {
-			if rules.Decide(id, s, rules.Thing{Owner: owner, VC: vc}) == nil && !fits {
+			if rules.Decide(id, s, rules.Object{Owner: owner, VC: vc}) == nil && !fits {
 				t.Fatalf("%s of a job that isn't seen", id)
 			}
 		}
@@ -240,23 +240,23 @@ func TestATemplateIsSharedWithWhomTheAuthorSays(t *testing.T) {
 	s.Groups = []string{"team"}
 	for what, test := range map[string]struct {
 		rule  string
-		thing rules.Thing
+		thing rules.Object
 		want  string
 	}{
-		"one's group sees it":                      {"template.read", rules.Thing{Owner: "bob", Groups: []string{"x", "team"}}, "ok"},
-		"one's group doesn't change it":            {"template.change", rules.Thing{Owner: "bob", Groups: []string{"team"}}, "403"},
-		"another group's isn't there":              {"template.read", rules.Thing{Owner: "bob", Groups: []string{"x"}}, "404"},
-		"another group's can't be changed, either": {"template.remove", rules.Thing{Owner: "bob", Groups: []string{"x"}}, "404"},
-		"without an owner it isn't anyone's":       {"template.read", rules.Thing{}, "404"},
-		"the author of an official example":        {"template.change", rules.Thing{Owner: "ann", Public: true, Official: true}, "403"},
+		"one's group sees it":                      {"template.read", rules.Object{Owner: "bob", Groups: []string{"x", "team"}}, "ok"},
+		"one's group doesn't change it":            {"template.change", rules.Object{Owner: "bob", Groups: []string{"team"}}, "403"},
+		"another group's isn't there":              {"template.read", rules.Object{Owner: "bob", Groups: []string{"x"}}, "404"},
+		"another group's can't be changed, either": {"template.remove", rules.Object{Owner: "bob", Groups: []string{"x"}}, "404"},
+		"without an owner it isn't anyone's":       {"template.read", rules.Object{}, "404"},
+		"the author of an official example":        {"template.change", rules.Object{Owner: "ann", Public: true, Official: true}, "403"},
 	} {
 		assert.Equal(t, test.want, answer(rules.Decide(test.rule, s, test.thing)), what)
 	}
-	assert.Equal(t, "ok", answer(rules.Decide("template.change", root(), rules.Thing{Owner: "ann", Official: true})))
+	assert.Equal(t, "ok", answer(rules.Decide("template.change", root(), rules.Object{Owner: "ann", Official: true})))
 }
 
 func TestATemplateOfTheProgramIsReadByAllAndChangedByNobody(t *testing.T) {
-	builtIn := rules.Thing{Owner: "@catalogue", Public: true, Official: true, BuiltIn: true}
+	builtIn := rules.Object{Owner: "@catalogue", Public: true, Official: true, BuiltIn: true}
 	for _, who := range []*rules.Subject{ann(), root(), {Operator: true}} {
 		for _, id := range []string{"template.read", "template.star"} {
 			assert.NoError(t, rules.Decide(id, who, builtIn), id)
@@ -277,9 +277,9 @@ func TestATokenForJobsDoesNotChangeWhatOthersRun(t *testing.T) {
 			if len(scopes) == 2 {
 				want = "ok"
 			}
-			assert.Equal(t, "ok", answer(rules.Decide(id, who, rules.Thing{Owner: "root"})), id)
-			assert.Equal(t, want, answer(rules.Decide(id, who, rules.Thing{Owner: "ann"})), id)
-			assert.Equal(t, want, answer(rules.Decide(id, who, rules.Thing{Owner: "root", Official: true})), id)
+			assert.Equal(t, "ok", answer(rules.Decide(id, who, rules.Object{Owner: "root"})), id)
+			assert.Equal(t, want, answer(rules.Decide(id, who, rules.Object{Owner: "ann"})), id)
+			assert.Equal(t, want, answer(rules.Decide(id, who, rules.Object{Owner: "root", Official: true})), id)
 		}
 	}
 }

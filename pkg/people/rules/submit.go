@@ -23,7 +23,7 @@ func Submit(s *Subject, j Submission) error {
 		return forbidden("the job names no virtual cluster")
 	}
 	for _, vc := range j.VCs {
-		if err := decideVC(s, Thing{VC: vc}); err != nil {
+		if err := decideVC(s, Object{VC: vc}); err != nil {
 			return err
 		}
 		if err := s.within(vc, j); err != nil {

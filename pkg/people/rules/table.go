@@ -11,7 +11,7 @@ const (
 
 // table holds all rules. The last two columns, Application and Scope, select the allowed application tokens.
 var table = []Rule{
-	{ID: "open", Who: Open},
+	{ID: "open", Subjects: Open},
 
 	{"jobs.list", Signed, "list", KindJob, true, ScopeRead}, // filtered by Visible
 	{"jobs.watch", Signed, "watch", KindJob, true, ScopeRead},

@@ -44,7 +44,7 @@ func (s *Service) Admit(ctx context.Context, id *Identity) (*people.Person, erro
 	if err := s.people.KeepRefresh(ctx, p, of, id.Refresh); err != nil {
 		return nil, err
 	}
-	if p, err = s.people.NoteWord(ctx, p, s.word(p, id)); err != nil {
+	if p, err = s.people.RecordAnswer(ctx, p, s.word(p, id)); err != nil {
 		return nil, err
 	}
 	signed := *p
@@ -54,7 +54,7 @@ func (s *Service) Admit(ctx context.Context, id *Identity) (*people.Person, erro
 
 // word returns the provider's data that Admit stores for a confirmed identity.
 func (s *Service) word(p *people.Person, id *Identity) v1.External {
-	said := p.Said(v1.Identity{Provider: id.Provider, Subject: id.Subject})
+	said := p.LastAnswer(v1.Identity{Provider: id.Provider, Subject: id.Subject})
 	said.Groups, said.Gone, said.CheckedAt = id.Groups, false, metav1.NewTime(s.o.Now())
 	return said
 }

@@ -90,7 +90,7 @@ func TestWhoMaySignInNoLongerIsSignedOutWhateverTheIssuerIsAskedWith(t *testing.
 			i.groups["kim"] = []string{"bosses"}
 			l.round(t)
 			assert.False(t, l.person(t, "kim").Grants.Administrator)
-			assert.True(t, l.person(t, "kim").Gone)
+			assert.True(t, l.person(t, "kim").Unconfirmed)
 			assert.False(t, l.valid(t, pair.Access.Reveal()))
 		})
 	}
@@ -119,7 +119,7 @@ func TestGroupsThatAProviderNamesCountAtOnceHoweverManyLeave(t *testing.T) {
 			for _, name := range []string{"kim", "lee", "max"} {
 				assert.False(t, l.person(t, name).Grants.Administrator, name)
 				assert.Equal(t, left.signedIn, l.valid(t, access[name]), name)
-				assert.Equal(t, !left.signedIn, l.person(t, name).Gone, name)
+				assert.Equal(t, !left.signedIn, l.person(t, name).Unconfirmed, name)
 			}
 			assert.True(t, l.valid(t, access["ola"]))
 			l.pass(t, 61*time.Minute)
@@ -211,14 +211,14 @@ func TestAPasswordThatLetsNoOneInKeepsNoApplicationTokens(t *testing.T) {
 	l := openLab(t)
 	l.enter(t, "kim")
 	require.NoError(t, l.SetPassword(t.Context(), "kim", good)) // before passwords of the cluster were switched off
-	foreign := signin.New(l.Directory, []signin.Password{l.again.Checkers[0].(*ldap.Directory)}, signin.Options{Foreign: true, Policies: l.again.Policies})
+	foreign := signin.New(l.Directory, []signin.Password{l.again.Checkers[0].(*ldap.Directory)}, signin.Options{ProvidersOnly: true, Policies: l.again.Policies})
 	_, err := foreign.SignIn(t.Context(), "kim", good, "10.0.0.9")
 	require.Equal(t, signin.ErrWrong, err)
 	_, err = foreign.SignIn(t.Context(), "kim", providertest.Password, "10.0.0.9")
 	require.NoError(t, err)
 	application, err := l.tokens.Application(t.Context(), l.person(t, "kim"), token.New{})
 	require.NoError(t, err)
-	l.again.Foreign = true
+	l.again.ProvidersOnly = true
 	l.round(t)
 	l.server.Stop()
 	l.pass(t, 61*time.Minute)

@@ -34,8 +34,8 @@ type Recheck struct {
 	Tokens   Tokens
 	Checkers []Checker
 	Policies map[string]Policy
-	// Foreign means that passwords of the cluster aren't accepted. People then can't sign in without the provider, even with a stored password.
-	Foreign bool
+	// ProvidersOnly means that passwords of the cluster aren't accepted. People then can't sign in without the provider, even with a stored password.
+	ProvidersOnly bool
 	// Every is the interval between two checks of each person. Grace is how long a provider's last answer is valid while the provider is unavailable.
 	Every, Grace time.Duration
 	Now          func() time.Time // nil is time.Now
@@ -97,7 +97,7 @@ type asked struct {
 type loss struct {
 	person   *people.Person
 	id       v1.Identity
-	kept     people.Kept
+	kept     people.StoredToken
 	sessions bool // some sessions began with this provider
 	answered bool // the provider knows the person, but reports no group that may sign in
 }
@@ -207,11 +207,11 @@ func (r *Recheck) person(ctx context.Context, p *people.Person, vias map[string]
 		}
 	}
 	for _, id := range p.User.Spec.Identities {
-		provider, said := providers[id.Provider], p.Said(id)
+		provider, said := providers[id.Provider], p.LastAnswer(id)
 		switch {
 		case provider == nil && len(said.Groups) > 0: // it isn't in the settings
 			said.Groups = nil
-			failed = append(failed, r.People.EndWord(ctx, p, said))
+			failed = append(failed, r.People.ExpireAnswer(ctx, p, said))
 		case provider == nil && vias != nil:
 			failed = append(failed, r.unsaid(ctx, p, id, false))
 		case provider != nil && vias != nil && !p.Disabled:
@@ -231,7 +231,7 @@ func (r *Recheck) check(ctx context.Context, p *people.Person, id v1.Identity, p
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	kept := people.Kept{}
+	kept := people.StoredToken{}
 	if provider.Refreshes() {
 		var err error
 		if kept, err = r.People.Refresh(ctx, p, id); err != nil {
@@ -254,7 +254,7 @@ func (r *Recheck) check(ctx context.Context, p *people.Person, id v1.Identity, p
 
 // keep stores the refresh token that the issuer returned, and returns the token that is now stored. Its separate time limit allows the write even
 // after a slow response of the issuer.
-func (r *Recheck) keep(ctx context.Context, p *people.Person, id v1.Identity, kept people.Kept, now *Identity) (people.Kept, error) {
+func (r *Recheck) keep(ctx context.Context, p *people.Person, id v1.Identity, kept people.StoredToken, now *Identity) (people.StoredToken, error) {
 	if now == nil || !now.Refresh.IsSet() || now.Refresh == kept.Refresh {
 		return kept, nil
 	}
@@ -264,7 +264,7 @@ func (r *Recheck) keep(ctx context.Context, p *people.Person, id v1.Identity, ke
 }
 
 // ask sends a request to a provider about an identity. It sends no request if the provider has failed several times in a row in this round.
-func (r *Recheck) ask(ctx context.Context, provider *asked, id v1.Identity, kept people.Kept) (*Identity, error) {
+func (r *Recheck) ask(ctx context.Context, provider *asked, id v1.Identity, kept people.StoredToken) (*Identity, error) {
 	if provider.failed.Load() >= strikes {
 		return nil, people.ErrUnavailable
 	}

@@ -159,7 +159,7 @@ func TestWhatAProviderTakesAwayGoesWithTheNextQuestion(t *testing.T) {
 	assert.False(t, l.valid(t, pair.Access.Reveal()), "the session has ended")
 	assert.False(t, l.valid(t, application.Token.Reveal()), "application tokens of one who is gone are refused")
 	assert.True(t, l.valid(t, other.Access.Reveal()))
-	assert.Empty(t, l.person(t, "kim").Said(l.person(t, "kim").User.Spec.Identities[0]).Groups)
+	assert.Empty(t, l.person(t, "kim").LastAnswer(l.person(t, "kim").User.Spec.Identities[0]).Groups)
 }
 
 func TestASessionByAnotherWayGoesOn(t *testing.T) {
@@ -207,7 +207,7 @@ func TestAProviderThatIsAwayCountsForAWhile(t *testing.T) {
 	l.server.Start()
 	l.round(t)
 	assert.True(t, l.valid(t, tokens["kim"]))
-	assert.False(t, l.person(t, "kim").Gone)
+	assert.False(t, l.person(t, "kim").Unconfirmed)
 	assert.True(t, l.person(t, "kim").Grants.MayUse("vision"), "it is back")
 }
 
@@ -262,16 +262,16 @@ func TestGroupsEndWithTheirTimeAlsoWhereNoOneIsAskedAbout(t *testing.T) {
 func TestAnOldWordDoesNotEndANewOne(t *testing.T) {
 	l := openLab(t)
 	l.enter(t, "kim")
-	old := l.person(t, "kim").Said(l.person(t, "kim").User.Spec.Identities[0])
+	old := l.person(t, "kim").LastAnswer(l.person(t, "kim").User.Spec.Identities[0])
 	said := old
 	said.CheckedAt = metav1.NewTime(old.CheckedAt.Add(time.Hour))
-	_, err := l.NoteWord(t.Context(), l.person(t, "kim"), said)
+	_, err := l.RecordAnswer(t.Context(), l.person(t, "kim"), said)
 	require.NoError(t, err)
 	old.Groups = nil
-	require.NoError(t, l.EndWord(t.Context(), l.person(t, "kim"), old))
+	require.NoError(t, l.ExpireAnswer(t.Context(), l.person(t, "kim"), old))
 	assert.True(t, l.person(t, "kim").Grants.MayUse("vision"), "they have signed in since")
 	said.Groups = nil
-	require.NoError(t, l.EndWord(t.Context(), l.person(t, "kim"), said))
+	require.NoError(t, l.ExpireAnswer(t.Context(), l.person(t, "kim"), said))
 	assert.False(t, l.person(t, "kim").Grants.MayUse("vision"))
 }
 
@@ -333,7 +333,7 @@ func TestAWordAboutAPersonWhoWasReplacedIsNotKept(t *testing.T) {
 	require.NoError(t, l.Remove(t.Context(), "kim"))
 	_, err := l.Add(t.Context(), people.NewUser{Name: "kim", Password: good, TakeOver: true})
 	require.NoError(t, err)
-	_, err = l.NoteWord(t.Context(), was, v1.External{Provider: "lab", Subject: "x", Groups: []string{"ai-team"}, CheckedAt: metav1.Now()})
+	_, err = l.RecordAnswer(t.Context(), was, v1.External{Provider: "lab", Subject: "x", Groups: []string{"ai-team"}, CheckedAt: metav1.Now()})
 	require.ErrorIs(t, err, people.ErrNoUser)
 }
 
@@ -372,11 +372,11 @@ func TestManyWhoAreGoneAtOnceCountForAWhile(t *testing.T) {
 		assert.True(t, l.valid(t, access[name]), "three of six are rather a mistake: %s", name)
 	}
 	assert.True(t, l.person(t, "kim").Grants.MayUse("vision"))
-	assert.False(t, l.person(t, "kim").Gone)
+	assert.False(t, l.person(t, "kim").Unconfirmed)
 	l.pass(t, 51*time.Minute)
 	for _, name := range []string{"kim", "many2", "many3"} {
 		assert.False(t, l.valid(t, access[name]), name)
-		assert.True(t, l.person(t, name).Gone, name)
+		assert.True(t, l.person(t, name).Unconfirmed, name)
 	}
 	assert.True(t, l.valid(t, access["lee"]))
 }
@@ -431,7 +431,7 @@ func TestAnIssuerMayHaveBeenWrong(t *testing.T) {
 	delete(i.says, "1")
 	l.round(t)
 	assert.True(t, l.valid(t, application.Token.Reveal()), "it was asked again")
-	assert.False(t, l.person(t, "kim").Gone)
+	assert.False(t, l.person(t, "kim").Unconfirmed)
 	i.says["1"] = signin.ErrGone
 	l.round(t)
 	l.pass(t, 61*time.Minute)

@@ -21,8 +21,8 @@ import (
 type Options struct {
 	Now func() time.Time // nil is time.Now
 	Log *slog.Logger     // nil discards the log
-	// Foreign means that only passwords of directories are accepted. Passwords that the cluster stores are rejected.
-	Foreign bool
+	// ProvidersOnly means that only passwords of directories are accepted. Passwords that the cluster stores are rejected.
+	ProvidersOnly bool
 	// Policies holds the policies of providers, by the provider's name. A provider without a policy adds no people.
 	Policies map[string]Policy
 	// Addresses returns the client addresses that have used a person's tokens. Failures from other addresses don't delay sign-ins from these
@@ -59,9 +59,9 @@ func (s *Service) SignIn(ctx context.Context, name string, p secret.String, addr
 	return who, err
 }
 
-// Own checks the stored password of a person who already has a session. It doesn't ask directories, because their passwords aren't passwords of the
+// VerifyOwn checks the stored password of a person who already has a session. It doesn't ask directories, because their passwords aren't passwords of the
 // cluster.
-func (s *Service) Own(ctx context.Context, name string, p secret.String, address string) error {
+func (s *Service) VerifyOwn(ctx context.Context, name string, p secret.String, address string) error {
 	_, err := s.attempt(ctx, name, address, func(try *try) (*people.Person, error) {
 		who, err := s.people.Person(name)
 		if err != nil {
@@ -149,7 +149,7 @@ func rest(ctx context.Context, began time.Time) {
 }
 
 func (s *Service) signIn(ctx context.Context, name string, p secret.String, try *try) (*people.Person, error) {
-	if !s.o.Foreign {
+	if !s.o.ProvidersOnly {
 		if who, err := s.local(ctx, name, p, try); !errors.Is(err, ErrWrong) {
 			return who, err
 		}
@@ -240,7 +240,7 @@ func (s *Service) note(ctx context.Context, who *people.Person, stored *people.P
 	defer cancel()
 	for hash := stored.Hash; stored != nil && stored.Hash == hash; {
 		change(stored)
-		written, err := s.people.NotePassword(ctx, who, stored)
+		written, err := s.people.StorePassword(ctx, who, stored)
 		if err == nil && !written {
 			stored, err = s.people.Password(ctx, who)
 		}

@@ -304,7 +304,7 @@ func TestGuessingIsSlowedDownWhileOneDirectoryIsAway(t *testing.T) {
 func TestWhereNoOneCanSayNothingIsCounted(t *testing.T) {
 	d := open(t)
 	away := &judge{name: "away", says: fmt.Errorf("%w: it doesn't answer", people.ErrUnavailable)}
-	foreign := signin.New(d.Directory, []signin.Password{away}, signin.Options{Foreign: true})
+	foreign := signin.New(d.Directory, []signin.Password{away}, signin.Options{ProvidersOnly: true})
 	for range 15 {
 		_, err := foreign.SignIn(t.Context(), "kim", good, "10.0.0.1")
 		assert.ErrorIs(t, err, people.ErrUnavailable)

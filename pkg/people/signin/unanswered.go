@@ -11,14 +11,14 @@ import (
 // rejection doesn't mean that the person is gone.
 type unanswered struct {
 	mu   sync.Mutex
-	with map[v1.Identity]people.Kept
+	with map[v1.Identity]people.StoredToken
 }
 
-func (u *unanswered) add(id v1.Identity, with people.Kept) {
+func (u *unanswered) add(id v1.Identity, with people.StoredToken) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.with == nil {
-		u.with = map[v1.Identity]people.Kept{}
+		u.with = map[v1.Identity]people.StoredToken{}
 	}
 	u.with[id] = with
 }
@@ -31,7 +31,7 @@ func (u *unanswered) drop(id v1.Identity) {
 }
 
 // has reports whether the response to a request with the same refresh token was lost.
-func (u *unanswered) has(id v1.Identity, with people.Kept) bool {
+func (u *unanswered) has(id v1.Identity, with people.StoredToken) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	lost, there := u.with[id]

@@ -20,7 +20,7 @@ const (
 )
 
 func (r *Recheck) judge(ctx context.Context, provider *asked, l loss, now *Identity, err error) error {
-	policy, said := r.Policies[l.id.Provider], l.person.Said(l.id)
+	policy, said := r.Policies[l.id.Provider], l.person.LastAnswer(l.id)
 	switch {
 	case err == nil && now.GroupsUnsaid && len(policy.Allowed) > 0: // it isn't known whether the person may sign in
 	case err == nil:
@@ -55,7 +55,7 @@ func (r *Recheck) settle(ctx context.Context, provider *asked) error {
 	var failed []error
 	for _, l := range provider.lost {
 		take := r.gone
-		if doubted && provider.doubtful(l) && !r.over(l.person.Said(l.id)) {
+		if doubted && provider.doubtful(l) && !r.over(l.person.LastAnswer(l.id)) {
 			take = r.narrow
 		}
 		if err := take(ctx, provider, l); err != nil {
@@ -68,17 +68,17 @@ func (r *Recheck) settle(ctx context.Context, provider *asked) error {
 // doubtful reports whether missing data of the provider could have caused a loss. It returns true if the provider doesn't return the person, or has
 // returned groups for no person in this round.
 func (a *asked) doubtful(l loss) bool {
-	return !l.person.Said(l.id).Gone && (!l.answered || !a.named)
+	return !l.person.LastAnswer(l.id).Gone && (!l.answered || !a.named)
 }
 
 // narrow removes groups that a provider no longer reports from a person who stays signed in during doubt about the provider.
 func (r *Recheck) narrow(ctx context.Context, _ *asked, l loss) error {
-	said := l.person.Said(l.id)
+	said := l.person.LastAnswer(l.id)
 	if !l.answered || len(said.Groups) == 0 {
 		return nil
 	}
 	said.Groups = nil
-	return r.People.EndWord(ctx, l.person, said)
+	return r.People.ExpireAnswer(ctx, l.person, said)
 }
 
 // old reports whether a provider's answer is older than the grace period.
@@ -92,7 +92,7 @@ func (r *Recheck) over(said v1.External) bool {
 
 // confirm stores a provider's answer. It stores an unchanged answer only from time to time.
 func (r *Recheck) confirm(ctx context.Context, p *people.Person, id v1.Identity, now *Identity) error {
-	said := p.Said(id)
+	said := p.LastAnswer(id)
 	if now.GroupsUnsaid && len(said.Groups) > 0 && !r.over(said) {
 		return nil // the earlier groups are valid for their time
 	}
@@ -113,7 +113,7 @@ func (r *Recheck) gone(ctx context.Context, provider *asked, l loss) error {
 			return err // the person has just signed in: the next round uses the new token
 		}
 	}
-	said := p.Said(id)
+	said := p.LastAnswer(id)
 	old := said.Gone && r.over(said)
 	if !said.Gone || len(said.Groups) > 0 {
 		r.log().WarnContext(ctx, "a provider doesn't know a person any longer", "user", p.Name, "provider", id.Provider)
@@ -136,7 +136,7 @@ func (r *Recheck) gone(ctx context.Context, provider *asked, l loss) error {
 // unsaid handles a person about whom a provider hasn't answered. After the grace period, it revokes the person's groups, sessions and application
 // tokens. Application tokens stay valid if the person also has a password of the cluster.
 func (r *Recheck) unsaid(ctx context.Context, p *people.Person, id v1.Identity, sessions bool) error {
-	said := p.Said(id)
+	said := p.LastAnswer(id)
 	if !r.over(said) {
 		return nil
 	}
@@ -146,12 +146,12 @@ func (r *Recheck) unsaid(ctx context.Context, p *people.Person, id v1.Identity, 
 		if err != nil {
 			return err
 		}
-		gone = own == nil || r.Foreign
+		gone = own == nil || r.ProvidersOnly
 	}
 	if len(said.Groups) > 0 || gone != said.Gone {
 		r.log().WarnContext(ctx, "a provider couldn't be asked about a person for too long: its last answer is no longer valid", "user", p.Name, "provider", id.Provider)
 		said.Groups, said.Gone = nil, gone
-		if err := r.People.EndWord(ctx, p, said); err != nil {
+		if err := r.People.ExpireAnswer(ctx, p, said); err != nil {
 			return err
 		}
 	}
@@ -167,12 +167,12 @@ func (r *Recheck) expire(ctx context.Context, p *people.Person, said v1.External
 		return nil
 	}
 	said.Groups = nil
-	return r.People.EndWord(ctx, p, said)
+	return r.People.ExpireAnswer(ctx, p, said)
 }
 
 // say stores a provider's answer about a person. It ignores a person who no longer exists.
 func (r *Recheck) say(ctx context.Context, p *people.Person, said v1.External) error {
-	_, err := r.People.NoteWord(ctx, p, said)
+	_, err := r.People.RecordAnswer(ctx, p, said)
 	if errors.Is(err, people.ErrNoUser) {
 		return nil
 	}

@@ -63,9 +63,9 @@ func (a *alone) good(text string) bool {
 func TestATokenEndsWhenItsTimeIsOver(t *testing.T) {
 	a := newAlone(t)
 	pair := a.session()
-	browser, err := a.Browser(t.Context(), a.ann(), New{Life: time.Hour})
+	browser, err := a.Browser(t.Context(), a.ann(), New{Lifetime: time.Hour})
 	require.NoError(t, err)
-	application, err := a.Application(t.Context(), a.ann(), New{Life: time.Hour})
+	application, err := a.Application(t.Context(), a.ann(), New{Lifetime: time.Hour})
 	require.NoError(t, err)
 	lasting, err := a.Application(t.Context(), a.ann(), New{})
 	require.NoError(t, err)
@@ -74,7 +74,7 @@ func TestATokenEndsWhenItsTimeIsOver(t *testing.T) {
 		kind, text string
 		life       time.Duration
 	}{
-		{"access", pair.Access.Reveal(), pair.Life}, {"browser", browser.Token.Reveal(), time.Hour}, {"application", application.Token.Reveal(), time.Hour},
+		{"access", pair.Access.Reveal(), pair.Lifetime}, {"browser", browser.Token.Reveal(), time.Hour}, {"application", application.Token.Reveal(), time.Hour},
 	} {
 		a.at = begin
 		assert.True(t, a.good(c.text), c.kind)

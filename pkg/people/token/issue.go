@@ -63,25 +63,25 @@ func (s *Service) pair(ctx context.Context, p *people.Person, e *entry, refresh 
 	if err != nil {
 		return nil, err
 	}
-	return &Pair{Access: access, Refresh: refresh, Life: s.o.Lifetimes.Access, Record: e.Record}, nil
+	return &Pair{Access: access, Refresh: refresh, Lifetime: s.o.Lifetimes.Access, Record: e.Record}, nil
 }
 
 // Browser returns a new browser token with the requested lifetime, limited to the range from a minute to seven days. The default applies if no
 // lifetime is requested.
 func (s *Service) Browser(ctx context.Context, p *people.Person, n New) (*Issued, error) {
-	if n.Life == 0 {
-		n.Life = s.o.Lifetimes.Browser
+	if n.Lifetime == 0 {
+		n.Lifetime = s.o.Lifetimes.Browser
 	}
-	n.Life = min(max(n.Life, minBrowser), maxBrowser)
+	n.Lifetime = min(max(n.Lifetime, minBrowser), maxBrowser)
 	if err := s.room(ctx, p); err != nil {
 		return nil, err
 	}
-	return s.issue(ctx, p, s.entry(p, KindBrowser, n), n.Life)
+	return s.issue(ctx, p, s.entry(p, KindBrowser, n), n.Lifetime)
 }
 
 // Application returns a new application token for a program. If n.Life is zero, the token is valid until it is revoked.
 func (s *Service) Application(ctx context.Context, p *people.Person, n New) (*Issued, error) {
-	if n.Life < 0 {
+	if n.Lifetime < 0 {
 		return nil, fmt.Errorf("%w: the token would have expired", people.ErrInvalid)
 	}
 	if n.Scopes == nil {
@@ -105,7 +105,7 @@ func (s *Service) Application(ctx context.Context, p *people.Person, n New) (*Is
 	}
 	e := s.entry(p, KindApplication, n)
 	e.Scopes = slices.Clone(n.Scopes)
-	return s.issue(ctx, p, e, n.Life)
+	return s.issue(ctx, p, e, n.Lifetime)
 }
 
 // entry returns a new record for a person, without writing it.

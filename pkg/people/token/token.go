@@ -43,11 +43,11 @@ type Record struct {
 
 // New holds the properties of a new token. A zero value selects the default for the token's kind.
 type New struct {
-	Label   string
-	Scopes  []rules.Scope // the scopes of application tokens; nil means read and submit
-	Life    time.Duration
-	Client  string // the program that requests the token, for the list of tokens
-	Address string
+	Label    string
+	Scopes   []rules.Scope // the scopes of application tokens; nil means read and submit
+	Lifetime time.Duration
+	Client   string // the program that requests the token, for the list of tokens
+	Address  string
 }
 
 // Issued is a new token with its record. The token is shown only once.
@@ -58,10 +58,10 @@ type Issued struct {
 
 // Pair holds the access token and the refresh token of a session.
 type Pair struct {
-	Access  secret.String
-	Refresh secret.String
-	Life    time.Duration // of Access
-	Record  Record
+	Access   secret.String
+	Refresh  secret.String
+	Lifetime time.Duration // of Access
+	Record   Record
 }
 
 // Verified is the checked content of a token.

@@ -205,13 +205,13 @@ func TestTokensExpire(t *testing.T) {
 	ann := r.person(t, "ann")
 	pair, err := r.Session(t.Context(), ann, token.New{})
 	require.NoError(t, err)
-	short, err := r.Browser(t.Context(), ann, token.New{Life: time.Second})
+	short, err := r.Browser(t.Context(), ann, token.New{Lifetime: time.Second})
 	require.NoError(t, err)
 	assert.WithinDuration(t, time.Now().Add(time.Minute), short.Record.Expires, 2*time.Second, "a minute at least")
-	long, err := r.Browser(t.Context(), ann, token.New{Life: 1000 * time.Hour})
+	long, err := r.Browser(t.Context(), ann, token.New{Lifetime: 1000 * time.Hour})
 	require.NoError(t, err)
 	forever := r.application(t, "ann", token.New{})
-	month := r.application(t, "ann", token.New{Life: 30 * 24 * time.Hour})
+	month := r.application(t, "ann", token.New{Lifetime: 30 * 24 * time.Hour})
 	ends, err := r.Verify(t.Context(), short.Token.Reveal())
 	require.NoError(t, err)
 	at := func(d time.Duration) { r.skew.Store(int64(d)) }
@@ -408,7 +408,7 @@ func TestScopesAreThoseOfTheToken(t *testing.T) {
 	assert.Error(t, rules.Class("job.submit", &got.Subject))
 	_, err = r.Application(t.Context(), r.person(t, "ann"), token.New{Scopes: []rules.Scope{"root"}})
 	assert.ErrorIs(t, err, people.ErrInvalid)
-	_, err = r.Application(t.Context(), r.person(t, "ann"), token.New{Life: -time.Second})
+	_, err = r.Application(t.Context(), r.person(t, "ann"), token.New{Lifetime: -time.Second})
 	assert.ErrorIs(t, err, people.ErrInvalid)
 }
 
@@ -417,7 +417,7 @@ func TestTheEldestOfAHundredSessionsGoes(t *testing.T) {
 	ann := r.person(t, "ann")
 	for i := range 105 {
 		r.skew.Store(int64(time.Duration(i) * time.Second))
-		_, err := r.Browser(t.Context(), ann, token.New{Life: time.Hour})
+		_, err := r.Browser(t.Context(), ann, token.New{Lifetime: time.Hour})
 		require.NoError(t, err)
 	}
 	assert.Len(t, r.Of("ann"), 100)

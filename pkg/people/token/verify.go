@@ -204,7 +204,7 @@ func (s *Service) holder(e *entry) (*people.Person, error) {
 	if err != nil || p.Disabled || p.Name != e.User {
 		return nil, ErrInvalid
 	}
-	if e.Kind == KindApplication && p.Gone || e.Kind != KindApplication && e.sessions < p.Sessions {
+	if e.Kind == KindApplication && p.Unconfirmed || e.Kind != KindApplication && e.sessions < p.Sessions {
 		return nil, ErrInvalid
 	}
 	return p, nil

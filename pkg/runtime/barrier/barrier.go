@@ -51,7 +51,7 @@ type Wait struct {
 	Index   int
 	PodIP   string
 	Timeout time.Duration
-	Tell    func(format string, args ...any)
+	Log     func(format string, args ...any)
 
 	refusedFor time.Duration // tests shorten it
 	waited     time.Time
@@ -90,7 +90,7 @@ func (w *Wait) tell(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-t.C:
-			w.Tell("waiting for the addresses of the job's other tasks, %s so far", time.Since(w.waited).Round(time.Second))
+			w.Log("waiting for the addresses of the job's other tasks, %s so far", time.Since(w.waited).Round(time.Second))
 		}
 	}
 }
@@ -114,7 +114,7 @@ func (w *Wait) loop(ctx context.Context) (*peers.Peers, error) {
 		done, err := w.Source.watch(ctx, jitter(watchPeriod), func() { t.opened = true }, func(data []byte) bool {
 			p, err := w.accept(data)
 			if err != nil {
-				w.Tell("%v", err)
+				w.Log("%v", err)
 			}
 			got = p
 			return p != nil
@@ -141,7 +141,7 @@ func (w *Wait) loop(ctx context.Context) (*peers.Peers, error) {
 			return nil, exit.With(exit.BarrierPermanent, fmt.Errorf("the job's peers can't be read: %w", err))
 		}
 		if err != nil {
-			w.Tell("waiting for the job's other tasks: %v; retrying", err)
+			w.Log("waiting for the job's other tasks: %v; retrying", err)
 		}
 		if sleep(ctx, jitter(backoff)) != nil {
 			return nil, w.timeout(t)

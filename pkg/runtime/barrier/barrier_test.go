@@ -130,7 +130,7 @@ func (a *api) wait(tb testing.TB, index int) *Wait {
 	return &Wait{
 		Source:  &Client{API: &podapi.API{URL: a.URL, Folder: a.folder}, Namespace: "pai-jobs", Name: "job-attempt"},
 		Attempt: 2, Role: "worker", Index: index, PodIP: address(index), Timeout: 2 * time.Minute,
-		Tell: func(format string, args ...any) { tb.Logf(format, args...) },
+		Log: func(format string, args ...any) { tb.Logf(format, args...) },
 	}
 }
 
@@ -268,7 +268,7 @@ func TestTheCodeTellsWhyThereAreNoPeers(t *testing.T) {
 			}
 			require.ErrorContains(t, err, c.want)
 			assert.Equal(t, c.code, exit.Code(err))
-			assert.True(t, exit.Own(err))
+			assert.True(t, exit.IsRuntimeCode(err))
 			assert.NotContains(t, err.Error(), token)
 		})
 	}

@@ -36,7 +36,7 @@ func TestARefusalMayPassWithinAMinute(t *testing.T) {
 	require.NoError(t, err)
 	for lasts, code := range map[time.Duration]int{refusedFor - 2*maxBackoff: 0, 2 * refusedFor: exit.BarrierPermanent} {
 		synctest.Test(t, func(t *testing.T) {
-			w := &Wait{Source: &refusing{time.Now().Add(lasts), data}, Attempt: 2, Role: "worker", PodIP: address(0), Tell: func(string, ...any) {}}
+			w := &Wait{Source: &refusing{time.Now().Add(lasts), data}, Attempt: 2, Role: "worker", PodIP: address(0), Log: func(string, ...any) {}}
 			_, err := w.For(t.Context())
 			assert.Equal(t, code, exit.Code(err), "%s: %v", lasts, err)
 		})

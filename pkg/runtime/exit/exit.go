@@ -58,8 +58,8 @@ func Code(err error) int {
 // would return.
 func OfProgram(code int, err error) error { return &Error{Code: code, Err: err, Program: true} }
 
-// Own reports whether the exit code of an error is one of the runtime's codes, not a program's exit code.
-func Own(err error) bool {
+// IsRuntimeCode reports whether the exit code of an error is one of the runtime's codes, not a program's exit code.
+func IsRuntimeCode(err error) bool {
 	var e *Error
 	return !errors.As(err, &e) || !e.Program
 }

@@ -31,7 +31,7 @@ func TestTheCodeOfAnErrorIsTheOutermost(t *testing.T) {
 	} {
 		assert.Equal(t, c.code, exit.Code(c.err), name)
 		if c.err != nil {
-			assert.Equal(t, c.own, exit.Own(c.err), name)
+			assert.Equal(t, c.own, exit.IsRuntimeCode(c.err), name)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func runAll(r *Run, name string, commands []string) error {
 type storage struct{}
 
 func (*storage) pre(_ context.Context, r *Run) error {
-	r.Tell("teamwise_storage does nothing: the job's storages are mounted as volumes")
+	r.Log("teamwise_storage does nothing: the job's storages are mounted as volumes")
 	return nil
 }
 

@@ -91,7 +91,7 @@ func (g *git) clone(ctx context.Context, r *Run, tmp string) (string, error) {
 		if ctx.Err() != nil || n == cloneTries {
 			return "", fmt.Errorf("clone %s, tried %s: %w", repo, plural.Times(n), err)
 		}
-		r.Tell("git: attempt %d of %d failed, the next in %s", n, cloneTries, backoff)
+		r.Log("git: attempt %d of %d failed, the next in %s", n, cloneTries, backoff)
 		t := time.NewTimer(backoff)
 		select {
 		case <-ctx.Done():

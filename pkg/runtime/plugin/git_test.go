@@ -178,7 +178,7 @@ func TestHowALoginIsTakenOutOfAnAddress(t *testing.T) {
 		assert.Equal(t, c.key, vars[1].Value)
 	}
 	for _, repo := range []string{"https://alice:s3%cret@host/r", "https://alice:s3/cret@host/r", "https://alice:s3#cret@host/r", "https://alice:s3 cret@host/r"} {
-		_, err := New([]spec.Plugin{named("git", fmt.Sprintf(`{"repo_uri":%q}`, repo))}, &Run{Tell: t.Logf})
+		_, err := New([]spec.Plugin{named("git", fmt.Sprintf(`{"repo_uri":%q}`, repo))}, &Run{Log: t.Logf})
 		require.ErrorContains(t, err, "repo_uri is not an address", repo)
 		assert.NotContains(t, err.Error(), "s3", repo)
 	}

@@ -30,7 +30,7 @@ type Run struct {
 	Reaper         *process.Reaper
 	Signals        *process.Signals
 	Grace          time.Duration
-	Tell           func(format string, args ...any)
+	Log            func(format string, args ...any)
 	// Output returns a file for the output of a plugin's program. The caller calls the returned function when the program has
 	// ended or runs in the background.
 	Output func() (*os.File, func(), error)
@@ -77,7 +77,7 @@ func New(list []spec.Plugin, r *Run) (*Plugins, error) {
 			if !s.IgnoreFailure {
 				return nil, err
 			}
-			r.Tell("%v; it is skipped, because of its failurePolicy", err)
+			r.Log("%v; it is skipped, because of its failurePolicy", err)
 			continue
 		}
 		p.list = append(p.list, e)
@@ -142,7 +142,7 @@ func (p *Plugins) handle(ctx context.Context, e entry, when string, err error) e
 	case ctx.Err() != nil:
 		return exit.OfProgram(exit.Stopped, fmt.Errorf("%w during %s%s", process.ErrStopped, e.shown, when))
 	case e.spec.IgnoreFailure:
-		p.run.Tell("%s%s: %v; continuing, because of its failurePolicy", e.shown, when, err)
+		p.run.Log("%s%s: %v; continuing, because of its failurePolicy", e.shown, when, err)
 		return nil
 	}
 	return fmt.Errorf("%s%s: %w", e.shown, when, err)
@@ -181,7 +181,7 @@ func (r *Run) background(args []string, environ []string, stdin *os.File) error 
 
 // ask runs a program and returns its output. It returns an error if the exit code isn't 0.
 func (r *Run) ask(ctx context.Context, args []string) (string, error) {
-	out, code, err := r.Reaper.Ask(ctx, process.Command{Args: args, Dir: r.Dir, Env: r.Environ})
+	out, code, err := r.Reaper.Output(ctx, process.Command{Args: args, Dir: r.Dir, Env: r.Environ})
 	if err == nil && code != 0 {
 		err = fmt.Errorf("%s ended with code %d", args[0], code)
 	}

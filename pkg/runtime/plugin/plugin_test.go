@@ -86,7 +86,7 @@ func newRun(t *testing.T) (*Run, *said) {
 	r := &Run{
 		Layout:  &env.Layout{Spec: &spec.Spec{Gang: true}, Tasks: []env.Task{{Role: "worker", Object: "worker"}}},
 		Environ: os.Environ(), Home: t.TempDir(), UserHome: t.TempDir(), Dir: t.TempDir(), Grace: patience, Self: "/proc/self/exe",
-		Reaper: reaper, Signals: signals, Tell: j.Printf,
+		Reaper: reaper, Signals: signals, Log: j.Printf,
 		Output: func() (*os.File, func(), error) {
 			w := j.Writer()
 			s, out, err := process.NewStream(w, &bytes.Buffer{})
@@ -152,12 +152,12 @@ func TestAMistakeInTheLastIsFoundBeforeTheFirstRuns(t *testing.T) {
 		"minutes that aren't": {named("ssh", `{"sshbarrierTimeout":0}`), "number of minutes"},
 		"a maybe":             {named("ssh", `{"sshbarrier":"s3cret"}`), "can't be read"},
 	} {
-		r := &Run{Tell: t.Logf}
+		r := &Run{Log: t.Logf}
 		_, err := New([]spec.Plugin{named("cmd", `{}`), c.plugin}, r)
 		require.ErrorContains(t, err, c.want, name)
 		assert.NotContains(t, err.Error(), "s3cret", name)
 		var told string
-		r.Tell = func(format string, args ...any) { told += fmt.Sprintf(format, args...) }
+		r.Log = func(format string, args ...any) { told += fmt.Sprintf(format, args...) }
 		p, err := New([]spec.Plugin{named("cmd", `{}`), ignored(c.plugin)}, r)
 		require.NoError(t, err, name)
 		assert.Len(t, p.list, 1, name)
@@ -165,7 +165,7 @@ func TestAMistakeInTheLastIsFoundBeforeTheFirstRuns(t *testing.T) {
 		assert.Contains(t, told, "it is skipped", name)
 	}
 	for _, parameters := range []string{``, `null`, `{}`, ` `, `{"sshbarrier":null,"jobssh":null,"userssh":{"type":"none","value":"x"}}`} {
-		_, err := New([]spec.Plugin{named("ssh", parameters)}, &Run{Tell: t.Logf})
+		_, err := New([]spec.Plugin{named("ssh", parameters)}, &Run{Log: t.Logf})
 		require.NoError(t, err, parameters)
 	}
 }
@@ -177,7 +177,7 @@ func TestAPluginThatFailsEndsTheTaskUnlessItsPolicySaysOtherwise(t *testing.T) {
 	err := p.Pre(t.Context())
 	require.ErrorContains(t, err, "plugin 1 (cmd): ")
 	assert.Equal(t, 3, exit.Code(err))
-	assert.False(t, exit.Own(err), "the failure rules interpret it")
+	assert.False(t, exit.IsRuntimeCode(err), "the failure rules interpret it")
 	assert.NotContains(t, log.String(), "NEXT")
 	require.ErrorContains(t, p.Post(t.Context()), "plugin 1 (cmd) after the commands")
 
@@ -350,7 +350,7 @@ func FuzzParameters(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, parameters string) {
 		for name := range kinds {
-			p, err := New([]spec.Plugin{ignored(named(name, parameters))}, &Run{Tell: func(string, ...any) {}})
+			p, err := New([]spec.Plugin{ignored(named(name, parameters))}, &Run{Log: func(string, ...any) {}})
 			require.NoError(t, err)
 			for _, e := range p.list {
 				if g, ok := e.plugin.(*git); ok {

@@ -81,7 +81,7 @@ func (s *ssh) pre(ctx context.Context, r *Run) error {
 		if r.UserHome != "" {
 			// The folder .ssh may be mounted read-only.
 			if err := files.Include(r.UserHome); err != nil {
-				r.Tell("ssh knows the job's tasks only with -F %s: %v", files.Config(), err)
+				r.Log("ssh knows the job's tasks only with -F %s: %v", files.Config(), err)
 			}
 		}
 	}
@@ -130,7 +130,7 @@ func (s *ssh) serve(ctx context.Context, r *Run, keys []string) error {
 	if err := r.startServer(f, config); err != nil {
 		return errors.Join(err, f.Close())
 	}
-	r.Tell("ssh server listens on port %d", ports[0])
+	r.Log("ssh server listens on port %d", ports[0])
 	return nil
 }
 
@@ -158,13 +158,13 @@ func (r *Run) startServer(l *os.File, c sshd.Config) error {
 				n = 1
 			}
 			if n > restarts {
-				r.Tell("the ssh server ended with code %d, %d times in a row: it is not started again", code, n)
+				r.Log("the ssh server ended with code %d, %d times in a row: it is not started again", code, n)
 				return
 			}
-			r.Tell("the ssh server ended with code %d: starting it again", code)
+			r.Log("the ssh server ended with code %d: starting it again", code)
 			began = time.Now()
 			if p, pipe, err = r.server(l, c); err != nil {
-				r.Tell("the ssh server can't be started: %v", err)
+				r.Log("the ssh server can't be started: %v", err)
 				return
 			}
 		}
@@ -201,8 +201,8 @@ func (s *ssh) wait(ctx context.Context, r *Run) error {
 		return errors.New("sshbarrier needs jobssh: without it tasks can't log in to each other")
 	}
 	if !r.Layout.Spec.Gang {
-		r.Tell("sshbarrier is left out: the tasks of this job don't wait for each other (gangAllocation: false)")
+		r.Log("sshbarrier is left out: the tasks of this job don't wait for each other (gangAllocation: false)")
 		return nil
 	}
-	return sshd.Barrier{Layout: r.Layout, Key: s.JobKey.PrivateKey, Timeout: s.timeout, Tell: r.Tell}.Wait(ctx)
+	return sshd.Barrier{Layout: r.Layout, Key: s.JobKey.PrivateKey, Timeout: s.timeout, Log: r.Log}.Wait(ctx)
 }

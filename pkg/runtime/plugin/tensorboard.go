@@ -44,7 +44,7 @@ func (t *tensorboard) pre(ctx context.Context, r *Run) error {
 	if err := r.background(args, r.Environ, nil); err != nil {
 		return err
 	}
-	r.Tell("tensorboard listens on port %s", t.Port)
+	r.Log("tensorboard listens on port %s", t.Port)
 	return nil
 }
 
@@ -53,7 +53,7 @@ func (t *tensorboard) install(r *Run) error {
 		if _, err := exec.LookPath(python); err != nil {
 			continue
 		}
-		r.Tell("the image has no tensorboard: installing it with pip")
+		r.Log("the image has no tensorboard: installing it with pip")
 		if err := r.command([]string{python, "-m", "pip", "install", "--quiet", "tensorboard"}, r.Environ); err != nil {
 			return fmt.Errorf("install tensorboard: %w", err)
 		}

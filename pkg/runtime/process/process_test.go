@@ -117,7 +117,7 @@ func TestAProgramThatCannotBeStartedSaysWhy(t *testing.T) {
 		_, err := r.Start(c.command)
 		require.ErrorContains(t, err, c.want)
 		assert.Equal(t, c.code, exit.Code(err))
-		assert.False(t, exit.Own(err), "the failure rules interpret it")
+		assert.False(t, exit.IsRuntimeCode(err), "the failure rules interpret it")
 	}
 }
 
@@ -331,13 +331,13 @@ func TestAProgramOutlivesTheReaderOfItsLog(t *testing.T) {
 
 func TestAskReturnsWhatAProgramPrints(t *testing.T) {
 	r := reaper(t)
-	out, code, err := r.Ask(t.Context(), process.Command{Args: []string{"sh", "-c", "echo hello; exit 3"}, Env: os.Environ()})
+	out, code, err := r.Output(t.Context(), process.Command{Args: []string{"sh", "-c", "echo hello; exit 3"}, Env: os.Environ()})
 	require.NoError(t, err)
 	assert.Equal(t, "hello\n", out)
 	assert.Equal(t, 3, code)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, _, err = r.Ask(ctx, process.Command{Args: []string{"sleep", "1000"}, Env: os.Environ()})
+	_, _, err = r.Output(ctx, process.Command{Args: []string{"sleep", "1000"}, Env: os.Environ()})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 

@@ -22,8 +22,8 @@ func (p *Process) Wait(ctx context.Context) (int, error) {
 // maxAnswer is the maximum output of Ask, in bytes.
 const maxAnswer = 8 << 20
 
-// Ask runs a short program and returns its output and exit code. It replaces os/exec's Output while a Reaper runs.
-func (r *Reaper) Ask(ctx context.Context, c Command) (string, int, error) {
+// Output runs a short program and returns its output and exit code. It replaces os/exec's Output while a Reaper runs.
+func (r *Reaper) Output(ctx context.Context, c Command) (string, int, error) {
 	var out bytes.Buffer
 	s, w, err := NewStream(&limited{&out}, io.Discard)
 	if err != nil {

@@ -31,7 +31,7 @@ type Barrier struct {
 	Layout  *env.Layout
 	Key     string // the private key of the job, PEM
 	Timeout time.Duration
-	Tell    func(format string, args ...any)
+	Log     func(format string, args ...any)
 }
 
 // Wait waits until this task can log in to all other tasks. After the timeout, it returns an error with exit code 249 and a
@@ -55,7 +55,7 @@ func (b Barrier) Wait(ctx context.Context) error {
 		}
 		if time.Since(told) > tellEvery {
 			told = time.Now()
-			b.Tell("waiting for the ssh servers of %d tasks, as %s: %v", len(left), left[0].Alias(), last)
+			b.Log("waiting for the ssh servers of %d tasks, as %s: %v", len(left), left[0].Alias(), last)
 		}
 		t := time.NewTimer(pause)
 		select {

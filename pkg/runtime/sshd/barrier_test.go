@@ -16,7 +16,7 @@ import (
 
 func (h *host) barrier(t *testing.T, timeout time.Duration, addresses ...string) Barrier {
 	t.Helper()
-	return Barrier{Layout: layout(t, addresses...), Key: h.key, Timeout: timeout, Tell: t.Logf}
+	return Barrier{Layout: layout(t, addresses...), Key: h.key, Timeout: timeout, Log: t.Logf}
 }
 
 func TestTheBarrierEndsWhenEveryServerAnswers(t *testing.T) {
@@ -42,7 +42,7 @@ func TestTheBarrierNamesWhoCannotBeReached(t *testing.T) {
 		require.ErrorContains(t, err, "SSH barrier reaches max retry count", name)
 		assert.ErrorContains(t, err, "1 tasks can't be reached by ssh, as worker-2", name)
 		assert.Equal(t, exit.SSHBarrierTimeout, exit.Code(err), name)
-		assert.True(t, exit.Own(err))
+		assert.True(t, exit.IsRuntimeCode(err))
 	}
 	b := h.barrier(t, 10*time.Millisecond, h.address, h.address)
 	b.Layout.Tasks[1].Address = ""
@@ -68,7 +68,7 @@ func TestATaskThatIsStoppedLeavesTheBarrierAtOnce(t *testing.T) {
 }
 
 func TestABarrierWithoutAKeyIsRefused(t *testing.T) {
-	require.Error(t, Barrier{Layout: layout(t, "127.0.0.1:1"), Timeout: time.Second, Tell: t.Logf}.Wait(t.Context()))
+	require.Error(t, Barrier{Layout: layout(t, "127.0.0.1:1"), Timeout: time.Second, Log: t.Logf}.Wait(t.Context()))
 }
 
 func TestTasksDoNotAllKnockAtOneDoor(t *testing.T) {

@@ -81,7 +81,7 @@ func (t *task) command() ([]string, error) {
 func (t *task) pluginRun() *plugin.Run {
 	return &plugin.Run{
 		Layout: t.layout, Environ: t.environ, Home: t.path(spec.Home), UserHome: t.userHome(), Dir: t.dir,
-		Reaper: t.reaper, Signals: t.signals, Grace: t.grace(), Tell: t.journal.Printf, Output: t.pluginOutput, Self: t.Self,
+		Reaper: t.reaper, Signals: t.signals, Grace: t.grace(), Log: t.journal.Printf, Output: t.pluginOutput, Self: t.Self,
 	}
 }
 

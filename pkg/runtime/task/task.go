@@ -94,7 +94,7 @@ type result struct {
 func (t *task) failed(err error) result {
 	t.journal.Printf("%v", err)
 	code := exit.Code(err)
-	return result{code: code, own: exit.Own(err), stopped: t.signals.Context().Err() != nil}
+	return result{code: code, own: exit.IsRuntimeCode(err), stopped: t.signals.Context().Err() != nil}
 }
 
 // unprepared returns the result of an error before the program's start.
@@ -214,7 +214,7 @@ func (t *task) peers(ctx context.Context, self env.Self) (*peers.Peers, error) {
 	}
 	w := &barrier.Wait{
 		Source: source, Attempt: self.Attempt, Role: self.Role, Index: self.Index, PodIP: self.PodIP,
-		Timeout: time.Duration(t.spec.BarrierTimeoutSec) * time.Second, Tell: t.journal.Printf,
+		Timeout: time.Duration(t.spec.BarrierTimeoutSec) * time.Second, Log: t.journal.Printf,
 	}
 	began := t.Now()
 	p, err := w.For(ctx)

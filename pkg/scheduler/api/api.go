@@ -170,7 +170,7 @@ type Why struct {
 	Sentence string    `json:"sentence"`
 	Priority int       `json:"priority"`
 	Since    time.Time `json:"since"` // when the gang's first pod was created
-	Asks     Asks      `json:"asks"`
+	Asks     Request   `json:"asks"`
 	// Position is the gang's position among QueueLength waiting gangs. PositionInVC is its position in the virtual cluster.
 	// Both count from 1, and are 0 if the gang doesn't wait.
 	Position     int `json:"position,omitempty"`
@@ -231,11 +231,11 @@ type Queued struct {
 	// HoldsFree reports whether the scheduler holds free cells of the virtual cluster for the gang. It does so if the gang has
 	// waited long.
 	HoldsFree bool `json:"holdsFree,omitempty"`
-	Asks
+	Request
 }
 
-// Asks describes the resources that a whole gang requests.
-type Asks struct {
+// Request describes the resources that a whole gang requests.
+type Request struct {
 	// GPUs is the number of GPUs that the gang's containers see.
 	GPUs int `json:"gpus"`
 	// ShareOfGPUs is the number of GPUs that pods occupy without seeing them. It is proportional to the pods' processors and

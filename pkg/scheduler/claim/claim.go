@@ -135,8 +135,10 @@ func Of(c *resourceapi.ResourceClaim, pod types.UID) bool {
 		c.Spec.Devices.Requests[0].Exactly.DeviceClassName == Class
 }
 
-// Asks returns the number of GPUs that a claim requests. This number can't change.
-func Asks(c *resourceapi.ResourceClaim) int64 { return c.Spec.Devices.Requests[0].Exactly.Count }
+// RequestedGPUs returns the number of GPUs that a claim requests. This number can't change.
+func RequestedGPUs(c *resourceapi.ResourceClaim) int64 {
+	return c.Spec.Devices.Requests[0].Exactly.Count
+}
 
 // Status returns the status of a claim whose pod has a place. now is the time of the allocation.
 func Status(pod *corev1.Pod, at Place, now metav1.Time) resourceapi.ResourceClaimStatus {

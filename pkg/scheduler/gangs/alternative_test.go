@@ -36,7 +36,7 @@ func TestTasksWithoutGPUsTakeGPUsIfNoCPUCellsAreFree(t *testing.T) {
 		var why api.Why
 		c.get("/v1/why/A/p", &why)
 		assert.Equal(t, "it has 1 GPU on 1 node", why.Sentence)
-		assert.Equal(t, api.Asks{ShareOfGPUs: 1, ShareReason: "no CPU cells were free where it may run", MilliCPU: 2000, MemoryMB: 64}, why.Asks)
+		assert.Equal(t, api.Request{ShareOfGPUs: 1, ShareReason: "no CPU cells were free where it may run", MilliCPU: 2000, MemoryMB: 64}, why.Asks)
 		var vcs api.VirtualClusters
 		c.get(api.PathVirtualClusters, &vcs)
 		assert.Equal(t, []int{2, 1, 4}, []int{vcs.Items[0].Guaranteed, vcs.Items[0].Used, vcs.Items[0].CPU.Used}, "A owns what it owned")
@@ -114,7 +114,7 @@ func TestATaskWithoutGPUsIsToldOfBoth(t *testing.T) {
 	c.get("/v1/why/A/p", &why)
 	assert.Equal(t, "Virtual cluster A has 0 of 4 CPU cells free for jobs of priority 5, but the gang requests 2."+
 		" Instead of CPU cells it may take 1 GPU: Virtual cluster A has 0 of 2 GPUs free for jobs of priority 5, but the gang requests 1.", why.Sentence)
-	assert.Equal(t, api.Asks{CPUCells: 2, OrShareOfGPUs: 1, MilliCPU: 2000, MemoryMB: 64}, why.Asks)
+	assert.Equal(t, api.Request{CPUCells: 2, OrShareOfGPUs: 1, MilliCPU: 2000, MemoryMB: 64}, why.Asks)
 	require.NotNil(t, why.Alternative)
 	assert.Equal(t, cell.NoCapacity, why.Alternative.Code)
 	assert.Equal(t, []cell.Holder{{VC: "A", Gang: "gpu", Priority: 5, GPUs: 2}}, why.Alternative.Holders)

@@ -8,12 +8,12 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-func (s *state) asks(g *gang) api.Asks {
+func (s *state) asks(g *gang) api.Request {
 	p := g.first()
 	if p.request == nil {
-		return api.Asks{}
+		return api.Request{}
 	}
-	out := api.Asks{}
+	out := api.Request{}
 	total, share := s.leavesOf(p), 0
 	for _, member := range g.pods {
 		for i := range member.object.Spec.Containers {

@@ -20,7 +20,7 @@ import (
 
 // Claims reports whether a claim contains the pod's GPUs. Only the scheduler may allocate this claim. The pod's annotations are
 // then only informative.
-func Claims(obj *corev1.Pod) bool { return Wants(obj) && claim.Expected(obj) }
+func Claims(obj *corev1.Pod) bool { return RequestsCells(obj) && claim.Expected(obj) }
 
 // listClaims returns the places on claims by the UID of the pod. Clusters before Kubernetes 1.34 have no claims.
 func (b *Store) listClaims(ctx context.Context, pods []*corev1.Pod) (map[types.UID]claim.Place, error) {
@@ -101,7 +101,7 @@ func (b *Store) writeClaim(ctx context.Context, pod *corev1.Pod, at claim.Place)
 	if !claim.Of(c, pod.UID) {
 		return fmt.Errorf("the claim %s/%s, which %s expects, was created by someone else: delete it first", pod.Namespace, name, pod.Name)
 	}
-	if asks := claim.Asks(c); asks != int64(len(at.Indices)) {
+	if asks := claim.RequestedGPUs(c); asks != int64(len(at.Indices)) {
 		return fmt.Errorf("the claim %s/%s requests %d GPUs, but %s has %d: the agent would refuse it; delete the pod, so that it is created again with another claim",
 			pod.Namespace, name, asks, pod.Name, len(at.Indices))
 	}

@@ -147,7 +147,7 @@ func (s *state) listQueue(q api.QueueQuery) api.Queue {
 		p := g.first()
 		out.Items = append(out.Items, api.Queued{
 			Position: i + 1, PositionInVC: inVC[g.vc], VC: g.vc, Group: g.name, State: p.state,
-			Priority: p.request.Priority, Since: g.since(), Pods: g.waiting(), Asks: s.asks(g),
+			Priority: p.request.Priority, Since: g.since(), Pods: g.waiting(), Request: s.asks(g),
 			User: p.request.User, Reason: s.holding(g, p.reason), HoldsFree: s.reserving[g.gangKey],
 		})
 	}

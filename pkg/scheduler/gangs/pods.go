@@ -29,7 +29,7 @@ func (s *state) observe(obj *corev1.Pod) {
 	case completed(obj):
 		s.gone(obj.UID)
 		return
-	case !Wants(obj) || !s.ours(obj):
+	case !RequestsCells(obj) || !s.ours(obj):
 		return
 	case known == nil:
 		known = s.add(obj)
@@ -322,7 +322,7 @@ func (s *state) replay(objects []*corev1.Pod) {
 	}
 	var list []running
 	for _, obj := range objects {
-		if completed(obj) || !Wants(obj) || !s.ours(obj) {
+		if completed(obj) || !RequestsCells(obj) || !s.ours(obj) {
 			continue
 		}
 		p := s.add(obj)

@@ -70,7 +70,7 @@ func TestPodsOnCPUCellsAreToldOfNoGPUs(t *testing.T) {
 	c.waits(waits)
 	c.get("/v1/why/A/w", &why)
 	assert.Equal(t, "Virtual cluster A has 1 of 4 CPU cells free for jobs of priority 5, but the gang requests 2. 1 pod of 1 CPU cell would start now.", why.Sentence)
-	assert.Equal(t, api.Asks{CPUCells: 2, MilliCPU: 1500, MemoryMB: 64}, why.Asks)
+	assert.Equal(t, api.Request{CPUCells: 2, MilliCPU: 1500, MemoryMB: 64}, why.Asks)
 	code, text := c.ask(http.MethodGet, "/metrics", nil)
 	require.Equal(t, http.StatusOK, code)
 	assert.Contains(t, text, "\npai_scheduler_used_gpus 0\n")
@@ -104,12 +104,12 @@ func TestTheQueueKeepsSharesOfGPUsAndGPUsApart(t *testing.T) {
 	for name, c := range map[string]struct {
 		vc, request string
 		gpu         bool // whether another pod of the gang sees its GPUs
-		want        api.Asks
+		want        api.Request
 	}{
-		"a gang without GPUs":           {"B", strings.Replace(spec("B", 5, "w:2:1"), "leafCellType: G\n", "", 1), false, api.Asks{ShareOfGPUs: 2, ShareReason: "B owns no machine without GPUs", MilliCPU: 8000, MemoryMB: 256}},
-		"one that names a type of GPUs": {"B", spec("B", 5, "w:2:1"), false, api.Asks{ShareOfGPUs: 2, ShareReason: "it requires machines with G", MilliCPU: 8000, MemoryMB: 256}},
-		"one beside GPUs":               {"A", strings.Replace(spec("A", 5, "w:2:1"), "leafCellType: G\n", "", 1), true, api.Asks{GPUs: 1, ShareOfGPUs: 1, ShareReason: "other tasks of its group use GPUs", MilliCPU: 4000, MemoryMB: 128}},
-		"one from before":               {"A", strings.Replace(spec("A", 5, "w:2:1"), "leafCellType: G\n", "", 1), false, api.Asks{ShareOfGPUs: 2, ShareReason: "A owned no machine without GPUs when it was submitted", MilliCPU: 8000, MemoryMB: 256}},
+		"a gang without GPUs":           {"B", strings.Replace(spec("B", 5, "w:2:1"), "leafCellType: G\n", "", 1), false, api.Request{ShareOfGPUs: 2, ShareReason: "B owns no machine without GPUs", MilliCPU: 8000, MemoryMB: 256}},
+		"one that names a type of GPUs": {"B", spec("B", 5, "w:2:1"), false, api.Request{ShareOfGPUs: 2, ShareReason: "it requires machines with G", MilliCPU: 8000, MemoryMB: 256}},
+		"one beside GPUs":               {"A", strings.Replace(spec("A", 5, "w:2:1"), "leafCellType: G\n", "", 1), true, api.Request{GPUs: 1, ShareOfGPUs: 1, ShareReason: "other tasks of its group use GPUs", MilliCPU: 4000, MemoryMB: 128}},
+		"one from before":               {"A", strings.Replace(spec("A", 5, "w:2:1"), "leafCellType: G\n", "", 1), false, api.Request{ShareOfGPUs: 2, ShareReason: "A owned no machine without GPUs when it was submitted", MilliCPU: 8000, MemoryMB: 256}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cl := newCluster(t, withCPUs)
@@ -122,7 +122,7 @@ func TestTheQueueKeepsSharesOfGPUsAndGPUsApart(t *testing.T) {
 			var q api.Queue
 			cl.get(api.PathQueue, &q)
 			require.Len(t, q.Items, 1)
-			assert.Equal(t, c.want, q.Items[0].Asks)
+			assert.Equal(t, c.want, q.Items[0].Request)
 		})
 	}
 }

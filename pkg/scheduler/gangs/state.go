@@ -460,8 +460,8 @@ func completed(obj *corev1.Pod) bool {
 	return obj.Status.Phase == corev1.PodSucceeded || obj.Status.Phase == corev1.PodFailed
 }
 
-// Wants reports whether a pod requests cells. Such a pod has a container with a limit for EnableKey.
-func Wants(obj *corev1.Pod) bool {
+// RequestsCells reports whether a pod requests cells. Such a pod has a container with a limit for EnableKey.
+func RequestsCells(obj *corev1.Pod) bool {
 	has := func(list []corev1.Container) bool {
 		return slices.ContainsFunc(list, func(c corev1.Container) bool {
 			q, ok := c.Resources.Limits[annotation.EnableKey]

@@ -227,7 +227,7 @@ func (b *Store) rebuild(pods []*corev1.Pod, version string, claims map[types.UID
 // doesn't repeat events. sweep finds the pods that were deleted in that time.
 func (b *Store) catchUp(s *state) {
 	for _, obj := range b.pods.GetStore().List() {
-		if p, ok := obj.(*corev1.Pod); ok && Wants(p) {
+		if p, ok := obj.(*corev1.Pod); ok && RequestsCells(p) {
 			s.observe(p)
 		}
 	}
@@ -242,7 +242,7 @@ func (b *Store) listPods(ctx context.Context) (out []*corev1.Pod, version string
 			return nil, "", fmt.Errorf("list pods: %w", err)
 		}
 		for i := range page.Items {
-			if Wants(&page.Items[i]) {
+			if RequestsCells(&page.Items[i]) {
 				out = append(out, page.Items[i].DeepCopy())
 			}
 		}

@@ -50,7 +50,7 @@ func (b *Store) podSeen(old, obj any) {
 	}
 	before, _ := old.(*corev1.Pod)
 	now, _ := obj.(*corev1.Pod)
-	ours := func(p *corev1.Pod) bool { return p != nil && Wants(p) }
+	ours := func(p *corev1.Pod) bool { return p != nil && RequestsCells(p) }
 	if !ours(before) && !ours(now) {
 		return
 	}

@@ -30,8 +30,8 @@ type Finding struct {
 	Failed, Slower bool `json:"-"`
 }
 
-// Told holds the reports of machines that the cluster stores.
-type Told struct {
+// Reports holds the reports of machines that the cluster stores.
+type Reports struct {
 	nodes map[string]*corev1.Node
 	// numa contains the NUMA node of each GPU, by machine.
 	numa map[string]map[int32]int64
@@ -39,8 +39,8 @@ type Told struct {
 
 // Read reads the reports from the cluster. Clusters before Kubernetes 1.34 don't support this version of ResourceSlices. In
 // such clusters, the NUMA nodes of GPUs are unknown.
-func Read(ctx context.Context, client kubernetes.Interface) (*Told, error) {
-	out := &Told{nodes: map[string]*corev1.Node{}, numa: map[string]map[int32]int64{}}
+func Read(ctx context.Context, client kubernetes.Interface) (*Reports, error) {
+	out := &Reports{nodes: map[string]*corev1.Node{}, numa: map[string]map[int32]int64{}}
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list the nodes: %w", err)
@@ -76,7 +76,7 @@ func Read(ctx context.Context, client kubernetes.Interface) (*Told, error) {
 
 // Compare returns the differences between the machines and the cells of a valid configuration, sorted by machine. silent lists
 // the machines whose agents haven't reported.
-func Compare(c cell.Config, t *Told) (findings []Finding, silent []string, err error) {
+func Compare(c cell.Config, t *Reports) (findings []Finding, silent []string, err error) {
 	s, err := cell.New(c)
 	if err != nil {
 		return nil, nil, err
@@ -157,4 +157,4 @@ func spread(node, level string, cells [][]int32, numa map[int32]int64) (out []Fi
 }
 
 // Node returns the Kubernetes node of a machine, or nil if the node doesn't exist.
-func (t *Told) Node(name string) *corev1.Node { return t.nodes[name] }
+func (t *Reports) Node(name string) *corev1.Node { return t.nodes[name] }

@@ -67,7 +67,7 @@ func (p *Plugin) Name() string { return Name }
 
 // PreEnqueue blocks a pod until the pod has a place. Events on the pod explain why it waits.
 func (p *Plugin) PreEnqueue(_ context.Context, pod *corev1.Pod) *framework.Status {
-	if !gangs.Wants(pod) {
+	if !gangs.RequestsCells(pod) {
 		return nil
 	}
 	if _, ok := p.store.Place(pod.UID); !ok {
@@ -108,7 +108,7 @@ func priority(p *corev1.Pod) int32 {
 
 // PreFilter returns the node of a pod's place, so that the other plugins check only this node.
 func (p *Plugin) PreFilter(_ context.Context, _ framework.CycleState, pod *corev1.Pod, _ []framework.NodeInfo) (*framework.PreFilterResult, *framework.Status) {
-	if !gangs.Wants(pod) {
+	if !gangs.RequestsCells(pod) {
 		return nil, framework.NewStatus(framework.Skip)
 	}
 	at, ok := p.store.Place(pod.UID)
@@ -132,7 +132,7 @@ func (p *Plugin) Filter(_ context.Context, _ framework.CycleState, pod *corev1.P
 
 // SignPod returns a status that says that no other pod is equivalent to a pod with cells.
 func (p *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]framework.SignFragment, *framework.Status) {
-	if gangs.Wants(pod) {
+	if gangs.RequestsCells(pod) {
 		return nil, framework.NewStatus(framework.Unschedulable, "each pod has its own cells")
 	}
 	return nil, nil
@@ -141,7 +141,7 @@ func (p *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]framework.SignFr
 // Reserve checks that the pod still has its place. It rejects a pod on trial after the pod has passed all filters, because the
 // pod must not be bound.
 func (p *Plugin) Reserve(ctx context.Context, cycle framework.CycleState, pod *corev1.Pod, node string) *framework.Status {
-	if !gangs.Wants(pod) {
+	if !gangs.RequestsCells(pod) {
 		return nil
 	}
 	at, ok := p.store.Place(pod.UID)
@@ -157,14 +157,14 @@ func (p *Plugin) Reserve(ctx context.Context, cycle framework.CycleState, pod *c
 
 // Unreserve records that binding a pod failed. The pod keeps its place for the next attempt.
 func (p *Plugin) Unreserve(_ context.Context, _ framework.CycleState, pod *corev1.Pod, _ string) {
-	if gangs.Wants(pod) {
+	if gangs.RequestsCells(pod) {
 		p.store.Withdraw(pod.UID)
 	}
 }
 
 // Permit delays the binding of a pod until all pods of its gang can be bound.
 func (p *Plugin) Permit(_ context.Context, _ framework.CycleState, pod *corev1.Pod, _ string) (*framework.Status, time.Duration) {
-	if !gangs.Wants(pod) {
+	if !gangs.RequestsCells(pod) {
 		return nil, 0
 	}
 	pods, together, has := p.store.Permit(pod.UID)
@@ -184,7 +184,7 @@ func (p *Plugin) Permit(_ context.Context, _ framework.CycleState, pod *corev1.P
 
 // Bind writes the node and the cells of a pod to the API server.
 func (p *Plugin) Bind(ctx context.Context, _ framework.CycleState, pod *corev1.Pod, node string) *framework.Status {
-	if !gangs.Wants(pod) {
+	if !gangs.RequestsCells(pod) {
 		return framework.NewStatus(framework.Skip)
 	}
 	return framework.AsStatus(p.store.Bind(ctx, pod.UID, node))

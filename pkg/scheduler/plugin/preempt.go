@@ -19,7 +19,7 @@ import (
 // PostFilter handles a pod that can't run on the node of its place. It evicts as few pods as possible from gangs on that node,
 // or gives up the place. For a pod on trial, it evicts nothing and reports the result of the trial.
 func (p *Plugin) PostFilter(ctx context.Context, cycle framework.CycleState, pod *corev1.Pod, nodes framework.NodeToStatusReader) (*framework.PostFilterResult, *framework.Status) {
-	if !gangs.Wants(pod) {
+	if !gangs.RequestsCells(pod) {
 		return nil, framework.NewStatus(framework.Unschedulable)
 	}
 	// No other plugin may choose victims, because it could evict single pods of a gang.

@@ -11,11 +11,11 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// Settle returns the virtual clusters that must change when the hardware changes. They lose cells if too few cells remain. If
-// the number of machines in a rack changes, their cells of this rack get the rack's new type. Settle takes cells from takeFrom,
+// FitHardware returns the virtual clusters that must change when the hardware changes. They lose cells if too few cells remain. If
+// the number of machines in a rack changes, their cells of this rack get the rack's new type. FitHardware takes cells from takeFrom,
 // from the only virtual cluster with such cells, or from the virtual cluster default. If several other virtual clusters have
 // such cells, the error lists them, unless the choice doesn't matter.
-func Settle(have map[string]Definition, before, after cell.Config, takeFrom string, anyone bool) (map[string]*Definition, error) {
+func FitHardware(have map[string]Definition, before, after cell.Config, takeFrom string, anyone bool) (map[string]*Definition, error) {
 	if _, there := have[takeFrom]; takeFrom != "" && !there {
 		return nil, unknown(takeFrom, have)
 	}

@@ -88,7 +88,7 @@ func TestVirtualClustersFitTheMachinesThatStay(t *testing.T) {
 			for name, d := range c.have {
 				had[name] = d.String()
 			}
-			changes, err := Settle(c.have, before, after, c.takeFrom, false)
+			changes, err := FitHardware(c.have, before, after, c.takeFrom, false)
 			require.NoError(t, err)
 			got := map[string]string{}
 			settled := maps.Clone(c.have)
@@ -113,15 +113,15 @@ func TestWhoGivesCellsIsAskedIfSeveralCould(t *testing.T) {
 	before, err := divided(t, machines("a1", "a2", "a3"), have)
 	require.NoError(t, err)
 	after, _ := divided(t, machines("a1", "a2"), have)
-	_, err = Settle(have, before, after, "", false)
+	_, err = FitHardware(have, before, after, "", false)
 	require.EqualError(t, err, "1 x a-NODE fewer than virtual clusters own: nlp (1 x a-NODE) and vision (2 x a-NODE) own them")
 	owners, ok := errors.AsType[*OwnersError](err)
 	require.True(t, ok)
 	assert.Equal(t, []string{"nlp", "vision"}, owners.Owners)
 	assert.Equal(t, "a-NODE", owners.CellType)
-	_, err = Settle(have, before, after, "visoin", false)
+	_, err = FitHardware(have, before, after, "visoin", false)
 	require.EqualError(t, err, "there is no virtual cluster visoin")
-	changes, err := Settle(have, before, after, "", true)
+	changes, err := FitHardware(have, before, after, "", true)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"nlp: nothing, formerly 1 x a-NODE"}, Difference(have, changes))
 	assert.Equal(t, []string{"nlp"}, slices.Collect(maps.Keys(changes)))

@@ -264,7 +264,7 @@ func (d *Actions) RequestAction(ctx context.Context, n NewAction) (made *actions
 		detail["dryRun"] = "true"
 	}
 	owner, _, _ := strings.Cut(n.Job, "/")
-	thing := rules.Thing{Kind: rules.KindAction, Name: wire.Shown(name), Owner: wire.Shown(owner)}
+	thing := rules.Object{Kind: rules.KindAction, Name: wire.Shown(name), Owner: wire.Shown(owner)}
 	err = d.did(ctx, "action.create", thing, detail, func(ctx context.Context) error {
 		if err := rules.Class("action.create", &d.caller.Subject); err != nil {
 			return err
@@ -355,7 +355,7 @@ func (d *Actions) targetMachine(ctx context.Context, name string, gpu *int32) (*
 
 // CancelAction cancels an Action that hasn't begun, or a drain that has begun. It doesn't change an Action that was already canceled.
 func (d *Actions) CancelAction(ctx context.Context, name, reason string) (a *actionsv1.Action, err error) {
-	thing := rules.Thing{Kind: rules.KindAction, Name: wire.Shown(name)}
+	thing := rules.Object{Kind: rules.KindAction, Name: wire.Shown(name)}
 	err = d.did(ctx, "action.cancel", thing, map[string]string{"reason": wire.Shown(reason)}, func(ctx context.Context) error {
 		if err := rules.Class("action.cancel", &d.caller.Subject); err != nil {
 			return err

@@ -25,7 +25,7 @@ func (d *Actions) Alerts(ctx context.Context) ([]Alert, error) {
 	out := []Alert{}
 	for _, a := range all {
 		owner, name := a.Labels[alerts.LabelUser], a.Labels[alerts.LabelJob]
-		if !everything && (owner == "" || name == "" || rules.Decide("alert.read", &d.caller.Subject, rules.Thing{Kind: rules.KindAlert, Owner: owner, VC: a.Labels[alerts.LabelVC]}) != nil) {
+		if !everything && (owner == "" || name == "" || rules.Decide("alert.read", &d.caller.Subject, rules.Object{Kind: rules.KindAlert, Owner: owner, VC: a.Labels[alerts.LabelVC]}) != nil) {
 			continue
 		}
 		out = append(out, a)

@@ -40,8 +40,8 @@ type Lister interface {
 	Row(framework string) (listing.Row, bool)
 	// Await waits until changed returns true for the job's row, or until the context ends.
 	Await(ctx context.Context, framework string, changed func(listing.Row) bool)
-	// Gone waits until a job's Framework is deleted. It returns false if the context ends first.
-	Gone(ctx context.Context, j *job.Job) (bool, error)
+	// WaitDeleted waits until a job's Framework is deleted. It returns false if the context ends first.
+	WaitDeleted(ctx context.Context, j *job.Job) (bool, error)
 	// Watch and Resume return readers of changes of jobs; see cache.Cache.
 	Watch() (*cache.Watch, error)
 	Resume(ctx context.Context, place string) (*cache.Watch, error)
@@ -184,13 +184,13 @@ func (s *App) Caller(ctx context.Context, header string) (Caller, error) {
 }
 
 // audited writes an operation to the audit log, and returns err unchanged. It is used for changes and for sign-ins.
-func (d *Actions) audited(ctx context.Context, rule string, t rules.Thing, detail map[string]string, err error) error {
+func (d *Actions) audited(ctx context.Context, rule string, t rules.Object, detail map[string]string, err error) error {
 	r, _ := rules.Find(rule)
 	return d.auditedAs(ctx, string(r.Verb), t, detail, err)
 }
 
 // auditedAs is like audited, but writes the given verb instead of the rule's verb.
-func (d *Actions) auditedAs(ctx context.Context, verb string, t rules.Thing, detail map[string]string, err error) error {
+func (d *Actions) auditedAs(ctx context.Context, verb string, t rules.Object, detail map[string]string, err error) error {
 	record := audit.Record{
 		ID: rand.Text(), Time: d.app.now(), Request: d.origin.Request, Address: d.origin.Address,
 		Actor: d.caller.Name, Token: d.caller.Token.ID, Verb: verb, Kind: string(t.Kind), Object: t.Name, Owner: t.Owner, VC: t.VC,

@@ -10,7 +10,7 @@ import (
 // Refused writes an audit record if the rule never allows the caller this change, for any object. It doesn't record reads, or requests of guests.
 func (d *Actions) Refused(ctx context.Context, rule, route string, err error) {
 	if r, _ := rules.Find(rule); r.Changes() && !d.caller.Guest() {
-		_ = d.audited(ctx, rule, rules.Thing{Kind: r.Kind}, map[string]string{"route": route}, err)
+		_ = d.audited(ctx, rule, rules.Object{Kind: r.Kind}, map[string]string{"route": route}, err)
 	}
 }
 
@@ -23,7 +23,7 @@ func (d *Actions) Audited(ctx context.Context, q audit.Query) (*audit.Page, erro
 	if d.caller.Grants.Administrator {
 		owner = d.caller.Name
 	}
-	if err := rules.Decide("audit.read", &d.caller.Subject, rules.Thing{Kind: rules.KindAudit, Owner: owner}); err != nil {
+	if err := rules.Decide("audit.read", &d.caller.Subject, rules.Object{Kind: rules.KindAudit, Owner: owner}); err != nil {
 		return nil, err
 	}
 	return d.app.Jobs.History.Audit(ctx, q)

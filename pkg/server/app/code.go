@@ -18,7 +18,7 @@ var errNoCode = &wire.Error{Status: http.StatusNotFound, Code: "NoCodeError", Me
 
 // HasCode returns an error if the caller hasn't uploaded code with this checksum.
 func (d *Actions) HasCode(ctx context.Context, sha256 string) error {
-	if err := rules.Decide("code.head", &d.caller.Subject, rules.Thing{Kind: rules.KindCode, Owner: d.caller.Name}); err != nil {
+	if err := rules.Decide("code.head", &d.caller.Subject, rules.Object{Kind: rules.KindCode, Owner: d.caller.Name}); err != nil {
 		return err
 	}
 	return d.sent(ctx, sha256)
@@ -38,7 +38,7 @@ func (d *Actions) sent(ctx context.Context, sha256 string) error {
 // PutCode stores code that the caller uploads. size is in bytes. Even if another user has uploaded the same code, the caller must upload the whole
 // code.
 func (d *Actions) PutCode(ctx context.Context, sha256 string, size int64, body io.Reader) error {
-	if err := rules.Decide("code.put", &d.caller.Subject, rules.Thing{Kind: rules.KindCode, Owner: d.caller.Name}); err != nil {
+	if err := rules.Decide("code.put", &d.caller.Subject, rules.Object{Kind: rules.KindCode, Owner: d.caller.Name}); err != nil {
 		return err
 	}
 	switch {

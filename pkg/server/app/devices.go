@@ -51,7 +51,7 @@ func (d *Actions) NewDevice(ctx context.Context, client string) (*Device, error)
 		}
 		id := deviceID(string(user))
 		code := id + "." + rand.Text() + rand.Text()
-		err = d.app.Once.Put(ctx, &onetime.Thing{Kind: onetime.Device, ID: id, Expires: d.app.now().Add(deviceTime), Values: map[string]string{
+		err = d.app.Once.Put(ctx, &onetime.Entry{Kind: onetime.Device, ID: id, Expires: d.app.now().Add(deviceTime), Values: map[string]string{
 			valueHash: onetime.ID(code), valueClient: client, valueAddress: d.origin.Address, valueNetwork: clientaddr.Site(d.origin.Address), valueBegan: d.app.now().UTC().Format(time.RFC3339),
 		}}, onetime.Limit{All: mostCodes, Key: valueNetwork, Each: mostNetwork, Drop: unanswered})
 		if err == nil {
@@ -126,14 +126,14 @@ func (d *Actions) waits(ctx context.Context, p *people.Person, user string) (*Wa
 	return w, nil
 }
 
-func waiting(t *onetime.Thing) *Waiting {
+func waiting(t *onetime.Entry) *Waiting {
 	began, _ := time.Parse(time.RFC3339, t.Values[valueBegan]) // we wrote it
 	return &Waiting{Client: t.Values[valueClient], Address: t.Values[valueAddress], Began: began}
 }
 
 // device returns the sign-in that waits with a user code. It throttles wrong codes for each person.
-func (d *Actions) device(ctx context.Context, name, user string) (*onetime.Thing, error) {
-	var t *onetime.Thing
+func (d *Actions) device(ctx context.Context, name, user string) (*onetime.Entry, error) {
+	var t *onetime.Entry
 	err := d.app.SignIn.Guess("device:"+name, onetime.ErrNone, func() (err error) {
 		t, err = d.open(ctx, deviceID(user))
 		return err
@@ -142,7 +142,7 @@ func (d *Actions) device(ctx context.Context, name, user string) (*onetime.Thing
 }
 
 // open returns the sign-in with the given id. It returns onetime.ErrNone if the person has already decided.
-func (d *Actions) open(ctx context.Context, id string) (*onetime.Thing, error) {
+func (d *Actions) open(ctx context.Context, id string) (*onetime.Entry, error) {
 	t, err := d.app.Once.Get(ctx, onetime.Device, id)
 	if err == nil && !unanswered(t.Values) {
 		return nil, onetime.ErrNone
@@ -169,7 +169,7 @@ func (d *Actions) Approve(ctx context.Context, sealed secret.String, allow bool)
 
 // Waits returns the program that waits with a user code, for a caller who already has a session.
 func (d *Actions) Waits(ctx context.Context, user string) (*Waiting, error) {
-	if err := rules.Decide("token.own", &d.caller.Subject, rules.Thing{Kind: rules.KindToken, Owner: d.caller.Name}); err != nil {
+	if err := rules.Decide("token.own", &d.caller.Subject, rules.Object{Kind: rules.KindToken, Owner: d.caller.Name}); err != nil {
 		return nil, err
 	}
 	t, err := d.device(ctx, d.caller.Name, user)
@@ -188,7 +188,7 @@ var errSession = &wire.Error{
 // LetIn allows or denies a waiting program to sign in as the caller, who already has a session. To allow the program, the caller must send the
 // refresh token of the session. The program's session lasts much longer than an access token.
 func (d *Actions) LetIn(ctx context.Context, user string, allow bool, session secret.String) error {
-	if err := rules.Decide("token.own", &d.caller.Subject, rules.Thing{Kind: rules.KindToken, Owner: d.caller.Name}); err != nil {
+	if err := rules.Decide("token.own", &d.caller.Subject, rules.Object{Kind: rules.KindToken, Owner: d.caller.Name}); err != nil {
 		return err
 	}
 	if allow {
@@ -197,7 +197,7 @@ func (d *Actions) LetIn(ctx context.Context, user string, allow bool, session se
 			err = errSession
 		}
 		if err != nil {
-			return d.auditedAs(ctx, "sign-in-program", rules.Thing{Kind: rules.KindToken, Owner: d.caller.Name}, map[string]string{"way": "device"}, err)
+			return d.auditedAs(ctx, "sign-in-program", rules.Object{Kind: rules.KindToken, Owner: d.caller.Name}, map[string]string{"way": "device"}, err)
 		}
 	}
 	t, err := d.device(ctx, d.caller.Name, user)
@@ -210,7 +210,7 @@ func (d *Actions) LetIn(ctx context.Context, user string, allow bool, session se
 }
 
 // answer stores a person's decision in a waiting sign-in, and writes the decision to the audit log.
-func (d *Actions) answer(ctx context.Context, name string, t *onetime.Thing, values map[string]string, allow bool, err error) error {
+func (d *Actions) answer(ctx context.Context, name string, t *onetime.Entry, values map[string]string, allow bool, err error) error {
 	detail := map[string]string{"way": "device", "allowed": strconv.FormatBool(allow)}
 	if err == nil {
 		detail["program"], detail["address"] = wire.Shown(t.Values[valueClient]), t.Values[valueAddress]
@@ -221,7 +221,7 @@ func (d *Actions) answer(ctx context.Context, name string, t *onetime.Thing, val
 		}
 		err = d.app.Once.Change(ctx, t)
 	}
-	return d.auditedAs(ctx, "sign-in-program", rules.Thing{Kind: rules.KindToken, Owner: name}, detail, err)
+	return d.auditedAs(ctx, "sign-in-program", rules.Object{Kind: rules.KindToken, Owner: name}, detail, err)
 }
 
 // grantError explains why a waiting program gets no session. code is an error code of RFC 8628.

@@ -132,7 +132,7 @@ func (d *Actions) Waiting(ctx context.Context, vc string, limit int) (*job.Waiti
 		if err := rules.Class("queue.read", &d.caller.Subject); err != nil {
 			return nil, err
 		}
-	} else if err := rules.Decide("queue.read", &d.caller.Subject, rules.Thing{Kind: rules.KindQueue, VC: vc}); err != nil {
+	} else if err := rules.Decide("queue.read", &d.caller.Subject, rules.Object{Kind: rules.KindQueue, VC: vc}); err != nil {
 		return nil, err
 	}
 	return d.app.Jobs.Waiting(ctx, vc, limit, d.nameOf)
@@ -147,7 +147,7 @@ func (d *Actions) Usage(ctx context.Context, q fapi.UsageQuery) (*job.Usage, err
 		if q.User == "" && slices.Contains(q.By, fapi.ByUser) {
 			return nil, &rules.ForbiddenError{Why: "only an administrator sees who used a virtual cluster: leave out --by user, or name yourself with --user"}
 		}
-		if err := rules.Decide("usage.read", &d.caller.Subject, rules.Thing{Kind: rules.KindUsage, Owner: q.User, VC: q.VirtualCluster}); err != nil {
+		if err := rules.Decide("usage.read", &d.caller.Subject, rules.Object{Kind: rules.KindUsage, Owner: q.User, VC: q.VirtualCluster}); err != nil {
 			return nil, err
 		}
 	} else if err := rules.Class("usage.read", &d.caller.Subject); err != nil {
@@ -173,5 +173,5 @@ func (d *Actions) Offer(ctx context.Context) (*job.Offer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &job.Offer{TakesCode: f.TakesCode(), SKUs: f.Cluster.SKUs}, nil
+	return &job.Offer{TakesCode: f.AcceptsCode(), SKUs: f.Cluster.SKUs}, nil
 }

@@ -78,7 +78,7 @@ func (d *Actions) AdministratorGroup() (string, error) {
 // PutGroup creates a group if was is nil, otherwise it replaces the group. It returns ErrChanged if the group no longer equals was.
 func (d *Actions) PutGroup(ctx context.Context, was *v1.GroupSpec, now v1.GroupSpec) (*Group, error) {
 	var made *v1.Group
-	err := d.did(ctx, "group.manage", rules.Thing{Kind: rules.KindGroup, Name: now.Name}, nil, func(ctx context.Context) (err error) {
+	err := d.did(ctx, "group.manage", rules.Object{Kind: rules.KindGroup, Name: now.Name}, nil, func(ctx context.Context) (err error) {
 		made, err = d.putGroup(ctx, was, now)
 		return err
 	})
@@ -141,7 +141,7 @@ func sameGroup(a, b *v1.GroupSpec) bool {
 
 // DeleteGroup deletes a group, including the memberships of its members.
 func (d *Actions) DeleteGroup(ctx context.Context, name string) error {
-	return d.did(ctx, "group.manage", rules.Thing{Kind: rules.KindGroup, Name: name}, map[string]string{"change": "delete"}, func(ctx context.Context) error {
+	return d.did(ctx, "group.manage", rules.Object{Kind: rules.KindGroup, Name: name}, map[string]string{"change": "delete"}, func(ctx context.Context) error {
 		if err := rules.Class("group.manage", &d.caller.Subject); err != nil {
 			return err
 		}
@@ -165,7 +165,7 @@ func (d *Actions) ChangeGroup(ctx context.Context, name string, change func(*v1.
 
 func (d *Actions) changeGroup(ctx context.Context, name string, isNew bool, change func(*v1.GroupSpec) error) (*Group, error) {
 	var made *v1.Group
-	err := d.did(ctx, "group.manage", rules.Thing{Kind: rules.KindGroup, Name: wire.Shown(name)}, nil, func(ctx context.Context) (err error) {
+	err := d.did(ctx, "group.manage", rules.Object{Kind: rules.KindGroup, Name: wire.Shown(name)}, nil, func(ctx context.Context) (err error) {
 		if err = rules.Class("group.manage", &d.caller.Subject); err == nil {
 			made, err = d.app.People.ChangeGroup(ctx, name, isNew, func(g *v1.GroupSpec) error {
 				was := g.DeepCopy()

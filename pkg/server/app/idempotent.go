@@ -24,7 +24,7 @@ func (p *Prepared) idempotent(ctx context.Context, o SubmitOptions, submit func(
 	if err != nil {
 		return "", err
 	}
-	claim, err := keys.Take(ctx, person.Name, person.UID, o.Key, digest)
+	claim, err := keys.Claim(ctx, person.Name, person.UID, o.Key, digest)
 	if err != nil {
 		return "", err
 	}
@@ -38,7 +38,7 @@ func (p *Prepared) idempotent(ctx context.Context, o SubmitOptions, submit func(
 	case err == nil:
 		_ = keys.Done(after, claim, string(outcome)) // if that fails, the job itself records the key
 	case Meaning(err).Status < http.StatusInternalServerError:
-		_ = keys.Forget(after, claim) // if that fails, the key can't be used until it is forgotten
+		_ = keys.Release(after, claim) // if that fails, the key can't be used until it is forgotten
 	}
 	return outcome, err
 }

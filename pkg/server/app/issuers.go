@@ -20,8 +20,8 @@ import (
 
 // Issuer is an OpenID Connect issuer. Begin starts a sign-in. Finish returns the identity after the browser has returned.
 type Issuer interface {
-	Begin() (address string, ask oidc.Ask, err error)
-	Finish(ctx context.Context, back url.Values, ask oidc.Ask) (*signin.Identity, error)
+	Begin() (address string, ask oidc.PendingRequest, err error)
+	Finish(ctx context.Context, back url.Values, ask oidc.PendingRequest) (*signin.Identity, error)
 	// Title is the label of the issuer's button.
 	Title() string
 }
@@ -80,10 +80,10 @@ type Away struct{ Address, Name, Sealed string }
 
 // asked is the encrypted content of the field Sealed in Away.
 type asked struct {
-	Issuer string    `json:"issuer"`
-	Ask    oidc.Ask  `json:"ask"`
-	Goal   Goal      `json:"goal"`
-	Until  time.Time `json:"until"`
+	Issuer string              `json:"issuer"`
+	Ask    oidc.PendingRequest `json:"ask"`
+	Goal   Goal                `json:"goal"`
+	Until  time.Time           `json:"until"`
 }
 
 const (
@@ -196,7 +196,7 @@ func (d *Actions) arrive(ctx context.Context, p *people.Person, g Goal, client s
 }
 
 // vouched returns the person whom the issuer identified when the browser returned.
-func (d *Actions) vouched(ctx context.Context, issuer Issuer, back url.Values, ask oidc.Ask) (*people.Person, error) {
+func (d *Actions) vouched(ctx context.Context, issuer Issuer, back url.Values, ask oidc.PendingRequest) (*people.Person, error) {
 	if err := d.app.People.Fresh(); err != nil {
 		return nil, err
 	}
@@ -213,7 +213,7 @@ func (d *Actions) vouched(ctx context.Context, issuer Issuer, back url.Values, a
 
 // noteIssuer writes a sign-in by an issuer to the audit log, and returns err unchanged.
 func (d *Actions) noteIssuer(ctx context.Context, name string, p *people.Person, err error) error {
-	thing := rules.Thing{Kind: rules.KindToken}
+	thing := rules.Object{Kind: rules.KindToken}
 	if err == nil {
 		thing.Owner = p.Name
 		d.caller.Subject, d.caller.person = p.Subject(rules.Token{}), p

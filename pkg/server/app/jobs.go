@@ -23,7 +23,7 @@ import (
 type Job struct {
 	actions *Actions
 	job     *job.Job
-	thing   rules.Thing
+	thing   rules.Object
 }
 
 // NoJob returns OpenPAI's error for a job that doesn't exist. The server returns the same error for a job that is hidden from the caller.
@@ -38,7 +38,7 @@ func (d *Actions) Job(ctx context.Context, rule, user, name string) (*Job, error
 	}
 	// Callers who may read only their own jobs get the error without a lookup, so that the response time doesn't reveal whether the job exists.
 	if v := rules.Visible(&d.caller.Subject); !v.All && len(v.VCs) == 0 && user != v.User {
-		return nil, d.refused(ctx, rule, rules.Thing{Kind: rules.KindJob, Owner: wire.Shown(user), Name: wire.Shown(name)}, NoJob(user, name))
+		return nil, d.refused(ctx, rule, rules.Object{Kind: rules.KindJob, Owner: wire.Shown(user), Name: wire.Shown(name)}, NoJob(user, name))
 	}
 	find := d.app.Jobs.ResolveExact
 	if d.caller.Operator {
@@ -61,7 +61,7 @@ func (d *Actions) Job(ctx context.Context, rule, user, name string) (*Job, error
 }
 
 // refused writes to the audit log that a rule doesn't allow the caller to change or enter a job, and returns err unchanged. It doesn't record reads.
-func (d *Actions) refused(ctx context.Context, rule string, t rules.Thing, err error) error {
+func (d *Actions) refused(ctx context.Context, rule string, t rules.Object, err error) error {
 	switch rule {
 	case "job.read", "job.config", "job.logs":
 		return err
@@ -139,7 +139,7 @@ func (j *Job) Detail(ctx context.Context) (*job.Detail, error) {
 
 // told removes from a job the parts that the caller may not read.
 func (j *Job) told(d *job.Detail) {
-	d.Message = job.NameOf(j.actions.nameOf).Told(d.Message)
+	d.Message = job.NameOf(j.actions.nameOf).Redact(d.Message)
 	for i := range d.After {
 		a := &d.After[i]
 		if owner, name, _ := protocol.SplitName(a.Job); j.actions.nameOf(owner, name) == "" {
@@ -185,7 +185,7 @@ func (d *Actions) nameOf(user, name string) string {
 // nameFor is like nameOf, but uses the given Visibility of the caller.
 func (d *Actions) nameFor(visible rules.Visibility, user, name string) string {
 	vc, known := d.app.Lister.Where(user, name)
-	if !known && user != d.caller.Name && !visible.All || known && !visible.Fits(user, vc) {
+	if !known && user != d.caller.Name && !visible.All || known && !visible.Allows(user, vc) {
 		return ""
 	}
 	return user + "/" + name
@@ -198,7 +198,7 @@ func (j *Job) Events(ctx context.Context) (list []fapi.Event, note, err error) {
 	}
 	list, note, err = j.actions.app.Jobs.Events(ctx, j.job)
 	for i := range list {
-		list[i].Message = job.NameOf(j.actions.nameOf).Told(list[i].Message)
+		list[i].Message = job.NameOf(j.actions.nameOf).Redact(list[i].Message)
 	}
 	return list, note, err
 }
@@ -245,7 +245,7 @@ func (j *Job) Retry(ctx context.Context) (before job.Phase, err error) {
 		defer more.done()
 		before, err = j.actions.app.Jobs.Retry(ctx, j.job, job.RetryOptions{
 			Allow: allow(owner), MaySee: func(other *job.Job) error { return maySee(owner, other) },
-			Room: func(tasks int) error { return more.add(j.actions.app, j.thing.Owner, Most{1, tasks}) },
+			CheckLimit: func(tasks int) error { return more.add(j.actions.app, j.thing.Owner, Most{1, tasks}) },
 		})
 		if err != nil {
 			return err
@@ -278,7 +278,7 @@ func (j *Job) Scale(ctx context.Context, role string, tasks int) (out job.Scaled
 				return none
 			}
 			return allow(owner)(u)
-		}, Room: func(n int) error { return more.add(j.actions.app, j.thing.Owner, Most{Tasks: n}) },
+		}, CheckLimit: func(n int) error { return more.add(j.actions.app, j.thing.Owner, Most{Tasks: n}) },
 			Facts: func(ctx context.Context) (*job.Facts, error) { return j.actions.app.factsFor(ctx, owner) }})
 		if err == nil && more.app != nil {
 			have := more.more.Tasks
@@ -305,12 +305,12 @@ func (j *Job) Remove(ctx context.Context) (before job.Phase, err error) {
 	return before, err
 }
 
-// Gone waits until the Framework of a removed job is deleted, so that the job's name is free. It returns false if the context ends first.
-func (j *Job) Gone(ctx context.Context) (bool, error) {
+// WaitDeleted waits until the Framework of a removed job is deleted, so that the job's name is free. It returns false if the context ends first.
+func (j *Job) WaitDeleted(ctx context.Context) (bool, error) {
 	if !j.job.Live {
 		return true, nil
 	}
-	return j.actions.app.Lister.Gone(ctx, j.job)
+	return j.actions.app.Lister.WaitDeleted(ctx, j.job)
 }
 
 // Forget removes all finished jobs with this job's name from the history, and returns their number.

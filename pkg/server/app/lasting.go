@@ -15,7 +15,7 @@ const lasts = 30 * time.Second
 
 // did makes a change, and writes the result to the audit log. If the client disconnects during the change, did still completes the change and records
 // its real result.
-func (d *Actions) did(ctx context.Context, rule string, t rules.Thing, detail map[string]string, act func(context.Context) error) error {
+func (d *Actions) did(ctx context.Context, rule string, t rules.Object, detail map[string]string, act func(context.Context) error) error {
 	ctx, cancel := lasting(ctx)
 	defer cancel()
 	err := act(ctx)

@@ -21,7 +21,7 @@ func (p *Prepared) Outlook(ctx context.Context) *job.Outlook {
 		return d.app.Jobs.Outlook(ctx, p.prepared, d.outlookNames(), machines)
 	}
 	rooms, err := d.rooms(ctx)
-	return p.prepared.RoomOutlook(rooms, err, machines)
+	return p.prepared.CapacityOutlook(rooms, err, machines)
 }
 
 // outlookNames returns a function that returns the names of other jobs for an outlook. For a token that may only submit jobs, the function returns no
@@ -34,11 +34,11 @@ func (d *Actions) outlookNames() job.NameOf {
 }
 
 // rooms returns the free resources of the machines that run jobs.
-func (d *Actions) rooms(ctx context.Context) ([]job.Room, error) {
+func (d *Actions) rooms(ctx context.Context) ([]job.FreeCapacity, error) {
 	ctx, cancel := context.WithTimeout(ctx, roomsTime)
 	defer cancel()
 	if d.app.Status == nil {
-		return d.app.Jobs.Rooms(ctx)
+		return d.app.Jobs.FreeCapacity(ctx)
 	}
 	c, err := d.app.Status.Read(ctx)
 	if err != nil {
@@ -46,11 +46,11 @@ func (d *Actions) rooms(ctx context.Context) ([]job.Room, error) {
 	}
 	worker := func(m *status.Machine) bool { return slices.Contains(m.Roles, "pai-worker") }
 	marked := slices.ContainsFunc(c.Machines, func(m status.Machine) bool { return worker(&m) })
-	var out []job.Room
+	var out []job.FreeCapacity
 	for i := range c.Machines {
 		m := &c.Machines[i]
 		if m.State == status.MachineReady && !m.Cordoned && (worker(m) || !marked) {
-			out = append(out, job.Room{Machine: m.Name, MilliCPU: m.CPU.Total - m.CPU.Used, MemoryMB: m.Memory.Total - m.Memory.Used})
+			out = append(out, job.FreeCapacity{Machine: m.Name, MilliCPU: m.CPU.Total - m.CPU.Used, MemoryMB: m.Memory.Total - m.Memory.Used})
 		}
 	}
 	return out, nil

@@ -15,7 +15,9 @@ func TestRoomForJobsIsOnMachinesThatRunThem(t *testing.T) {
 	machine := func(name, state string, cordoned bool, roles ...string) status.Machine {
 		return status.Machine{Name: name, State: state, Cordoned: cordoned, Roles: roles, CPU: status.Amount{Total: 4000, Used: 1000}, Memory: status.Amount{Total: 1024, Used: 24}}
 	}
-	room := func(name string) job.Room { return job.Room{Machine: name, MilliCPU: 3000, MemoryMB: 1000} }
+	room := func(name string) job.FreeCapacity {
+		return job.FreeCapacity{Machine: name, MilliCPU: 3000, MemoryMB: 1000}
+	}
 	c := &status.Cluster{Machines: []status.Machine{
 		machine("master", status.MachineReady, false, "pai-master"), machine("a", status.MachineReady, false, "pai-worker"),
 		machine("cordoned", status.MachineReady, true, "pai-worker"), machine("lost", status.MachineNotReady, false, "pai-worker"),
@@ -23,12 +25,12 @@ func TestRoomForJobsIsOnMachinesThatRunThem(t *testing.T) {
 	s := &App{Status: models{c}}
 	got, err := s.For(Caller{}, Origin{}).rooms(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, []job.Room{room("a")}, got)
+	assert.Equal(t, []job.FreeCapacity{room("a")}, got)
 
 	c.Machines = c.Machines[:1]
 	got, err = s.For(Caller{}, Origin{}).rooms(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, []job.Room{room("master")}, got, "no machine is marked")
+	assert.Equal(t, []job.FreeCapacity{room("master")}, got, "no machine is marked")
 }
 
 func TestATokenThatOnlySubmitsGetsNoNamesOfOtherJobs(t *testing.T) {

@@ -8,13 +8,13 @@ import (
 
 // MaySee returns an error if the caller may not open a page of another service.
 func (d *Actions) MaySee(page string) error {
-	return rules.Decide("page.monitoring", &d.caller.Subject, rules.Thing{Kind: rules.KindPage, Page: page})
+	return rules.Decide("page.monitoring", &d.caller.Subject, rules.Object{Kind: rules.KindPage, Page: page})
 }
 
 // ChangeBehind calls do, which changes something in the service of a page, if the caller may make such changes. It writes the request to the audit
 // log.
 func (d *Actions) ChangeBehind(ctx context.Context, page, what string, do func() error) error {
-	thing := rules.Thing{Kind: rules.KindPage, Name: what, Page: rules.PageMonitoringWrite}
+	thing := rules.Object{Kind: rules.KindPage, Name: what, Page: rules.PageMonitoringWrite}
 	err := d.MaySee(page)
 	if err == nil {
 		err = rules.Decide("page.monitoring.write", &d.caller.Subject, thing)
@@ -31,10 +31,10 @@ func (d *Actions) SignInBehind(ctx context.Context, page, what string, do func()
 	if err == nil {
 		err = do()
 	}
-	return d.auditedAs(ctx, "sign-in", rules.Thing{Kind: rules.KindPage, Name: what}, nil, err)
+	return d.auditedAs(ctx, "sign-in", rules.Object{Kind: rules.KindPage, Name: what}, nil, err)
 }
 
 // RefusedBehind writes to the audit log that a request of the caller to another service was rejected.
 func (d *Actions) RefusedBehind(ctx context.Context, what string, err error) error {
-	return d.audited(ctx, "page.monitoring.write", rules.Thing{Kind: rules.KindPage, Name: what}, nil, err)
+	return d.audited(ctx, "page.monitoring.write", rules.Object{Kind: rules.KindPage, Name: what}, nil, err)
 }

@@ -80,8 +80,8 @@ func (d *Actions) seenParent(ctx context.Context, owner, name string, uid types.
 	return j, nil
 }
 
-func thingOf(j *job.Job) rules.Thing {
-	return rules.Thing{Kind: rules.KindJob, Owner: j.User, VC: j.VirtualCluster(), Name: j.Name}
+func thingOf(j *job.Job) rules.Object {
+	return rules.Object{Kind: rules.KindJob, Owner: j.User, VC: j.VirtualCluster(), Name: j.Name}
 }
 
 // Parent returns the job from which the job was cloned, even if a later job has the same name.
@@ -113,5 +113,5 @@ func (j *Job) Parent(ctx context.Context) (*job.Job, error) {
 
 // seesParent reports whether the caller may read the parent of a cloned job.
 func (d *Actions) seesParent(from *fv1.ClonedFrom) bool {
-	return rules.Decide("job.read", &d.caller.Subject, rules.Thing{Kind: rules.KindJob, Owner: from.User, VC: from.VirtualCluster, Name: from.Name}) == nil
+	return rules.Decide("job.read", &d.caller.Subject, rules.Object{Kind: rules.KindJob, Owner: from.User, VC: from.VirtualCluster, Name: from.Name}) == nil
 }

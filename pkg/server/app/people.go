@@ -90,7 +90,7 @@ func (d *Actions) SignIn(ctx context.Context, name string, password secret.Strin
 	if life > 0 {
 		life = min(max(life, MinLife), MaxLife)
 	}
-	made, err := d.app.Tokens.Browser(ctx, p, token.New{Life: life, Client: client, Address: d.origin.Address})
+	made, err := d.app.Tokens.Browser(ctx, p, token.New{Lifetime: life, Client: client, Address: d.origin.Address})
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (d *Actions) admit(ctx context.Context, name string, password secret.String
 	if SignInBusy(err) { // no password was tried; the metric of requests counts it, by its status
 		return nil, err
 	}
-	thing := rules.Thing{Kind: rules.KindToken}
+	thing := rules.Object{Kind: rules.KindToken}
 	if err == nil {
 		thing.Owner = p.Name
 		d.caller.Subject, d.caller.person = p.Subject(rules.Token{}), p
@@ -139,7 +139,7 @@ func (d *Actions) Session(ctx context.Context, name string, password secret.Stri
 func (d *Actions) Refresh(ctx context.Context, refresh secret.String, client string) (*token.Pair, error) {
 	pair, err := d.app.Tokens.Refresh(ctx, refresh, token.New{Client: client, Address: d.origin.Address})
 	if reused, ok := errors.AsType[*token.ReusedError](err); ok {
-		_ = d.auditedAs(ctx, "reuse", rules.Thing{Kind: rules.KindToken, Owner: reused.User}, nil, err)
+		_ = d.auditedAs(ctx, "reuse", rules.Object{Kind: rules.KindToken, Owner: reused.User}, nil, err)
 	}
 	return pair, err
 }
@@ -150,7 +150,7 @@ func (d *Actions) EndSession(ctx context.Context, refresh secret.String) error {
 	if errors.Is(err, token.ErrNone) || errors.Is(err, token.ErrInvalid) {
 		return nil
 	}
-	return d.auditedAs(ctx, "sign-out", rules.Thing{Kind: rules.KindToken}, nil, err)
+	return d.auditedAs(ctx, "sign-out", rules.Object{Kind: rules.KindToken}, nil, err)
 }
 
 // Logout revokes the token of the request.
@@ -159,7 +159,7 @@ func (d *Actions) Logout(ctx context.Context) error {
 		return err
 	}
 	err := d.app.Tokens.Revoke(ctx, d.caller.Name, d.caller.text)
-	return d.auditedAs(ctx, "sign-out", rules.Thing{Kind: rules.KindToken, Owner: d.caller.Name}, nil, err)
+	return d.auditedAs(ctx, "sign-out", rules.Object{Kind: rules.KindToken, Owner: d.caller.Name}, nil, err)
 }
 
 // EndLast ends the session of the request's token, if any, because the browser begins another session.
@@ -172,12 +172,12 @@ func (d *Actions) EndLast(ctx context.Context) error {
 	if errors.Is(err, token.ErrNone) {
 		return nil
 	}
-	return d.auditedAs(ctx, "sign-out", rules.Thing{Kind: rules.KindToken, Owner: d.caller.claims.Username}, nil, err)
+	return d.auditedAs(ctx, "sign-out", rules.Object{Kind: rules.KindToken, Owner: d.caller.claims.Username}, nil, err)
 }
 
 // Tokens returns the records of the caller's tokens, the newest first.
 func (d *Actions) Tokens() ([]token.Record, error) {
-	if err := rules.Decide("token.own", &d.caller.Subject, rules.Thing{Kind: rules.KindToken, Owner: d.caller.Name}); err != nil {
+	if err := rules.Decide("token.own", &d.caller.Subject, rules.Object{Kind: rules.KindToken, Owner: d.caller.Name}); err != nil {
 		return nil, err
 	}
 	return d.app.Tokens.Of(d.caller.Name), nil
@@ -198,7 +198,7 @@ func (d *Actions) TokensOf(name string) ([]token.Record, error) {
 
 // RotateKeys creates a new key that signs tokens. If revoke is true, tokens that earlier keys signed become invalid.
 func (d *Actions) RotateKeys(ctx context.Context, revoke bool) error {
-	return d.did(ctx, "token.manage", rules.Thing{Kind: rules.KindToken}, map[string]string{"change": "keys", "revoke": strconv.FormatBool(revoke)}, func(ctx context.Context) error {
+	return d.did(ctx, "token.manage", rules.Object{Kind: rules.KindToken}, map[string]string{"change": "keys", "revoke": strconv.FormatBool(revoke)}, func(ctx context.Context) error {
 		if err := rules.Class("token.manage", &d.caller.Subject); err != nil {
 			return err
 		}
@@ -219,7 +219,7 @@ type NewToken struct {
 
 // NewToken creates an application token for the caller. The text of the token can't be read again later.
 func (d *Actions) NewToken(ctx context.Context, n NewToken) (*token.Issued, error) {
-	thing := rules.Thing{Kind: rules.KindToken, Owner: d.caller.Name}
+	thing := rules.Object{Kind: rules.KindToken, Owner: d.caller.Name}
 	if err := rules.Decide("token.own", &d.caller.Subject, thing); err != nil {
 		return nil, d.auditedAs(ctx, "create", thing, nil, err)
 	}
@@ -235,7 +235,7 @@ func (d *Actions) NewToken(ctx context.Context, n NewToken) (*token.Issued, erro
 	if n.Life < 0 || len(n.Label) > maxLabel {
 		return nil, wire.Bad("a token's label has at most 200 characters, and its expiration is not negative")
 	}
-	made, err := d.app.Tokens.Application(ctx, d.caller.person, token.New{Label: n.Label, Scopes: scopes, Life: n.Life, Client: n.Client, Address: d.origin.Address})
+	made, err := d.app.Tokens.Application(ctx, d.caller.person, token.New{Label: n.Label, Scopes: scopes, Lifetime: n.Life, Client: n.Client, Address: d.origin.Address})
 	if err := d.auditedAs(ctx, "create", thing, map[string]string{"label": n.Label}, err); err != nil {
 		return nil, err
 	}
@@ -272,7 +272,7 @@ func (d *Actions) Revoke(ctx context.Context, text string) error {
 		user = ""
 	}
 	err = d.app.Tokens.Revoke(ctx, user, id)
-	return d.auditedAs(ctx, "revoke", rules.Thing{Kind: rules.KindToken, Name: id}, nil, err)
+	return d.auditedAs(ctx, "revoke", rules.Object{Kind: rules.KindToken, Name: id}, nil, err)
 }
 
 // SignInBusy reports whether an error means that too many sign-ins are in progress.
@@ -281,7 +281,7 @@ func SignInBusy(err error) bool { return errors.Is(err, signin.ErrBusy) }
 // First creates the first administrator with the one-time code that "paictl service start" printed.
 func (d *Actions) First(ctx context.Context, code secret.String, name string, password secret.String) (string, error) {
 	p, err := d.app.People.UseFirst(ctx, code, people.NewUser{Name: name, Password: password})
-	thing := rules.Thing{Kind: rules.KindUser}
+	thing := rules.Object{Kind: rules.KindUser}
 	if err == nil {
 		thing.Name = p.Name
 	}

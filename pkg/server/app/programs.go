@@ -93,9 +93,9 @@ func (d *Actions) signInProgram(ctx context.Context, of *people.Person, p *Progr
 	code := rand.Text() + rand.Text()
 	values := valuesOf(of)
 	values[valueChallenge], values[valueRedirect], values[valueClient] = p.Challenge, p.Redirect, p.Client
-	err = d.app.Once.Put(ctx, &onetime.Thing{Kind: onetime.Code, ID: onetime.ID(code), Values: values, Expires: d.app.now().Add(codeTime)}, onetime.Limit{All: mostCodes, Key: valueUser, Each: mostPerson})
+	err = d.app.Once.Put(ctx, &onetime.Entry{Kind: onetime.Code, ID: onetime.ID(code), Values: values, Expires: d.app.now().Add(codeTime)}, onetime.Limit{All: mostCodes, Key: valueUser, Each: mostPerson})
 	detail := map[string]string{"way": "browser", "program": wire.Shown(p.Client)}
-	if err := d.auditedAs(ctx, "sign-in-program", rules.Thing{Kind: rules.KindToken, Owner: of.Name}, detail, err); err != nil {
+	if err := d.auditedAs(ctx, "sign-in-program", rules.Object{Kind: rules.KindToken, Owner: of.Name}, detail, err); err != nil {
 		return "", err
 	}
 	u, err := url.Parse(p.Redirect)
@@ -112,7 +112,7 @@ func valuesOf(p *people.Person) map[string]string {
 }
 
 // begin begins a session of the person in the stored values, unless the person's sessions have been ended since.
-func (d *Actions) begin(ctx context.Context, t *onetime.Thing, client string) (*token.Pair, error) {
+func (d *Actions) begin(ctx context.Context, t *onetime.Entry, client string) (*token.Pair, error) {
 	p, err := d.app.People.ByUID(types.UID(t.Values[valueUser]))
 	sessions, wrong := strconv.ParseInt(t.Values[valueSessions], 10, 64)
 	if err != nil || wrong != nil || p.Disabled || p.Sessions > sessions {

@@ -18,7 +18,7 @@ func (d *Actions) Report(ctx context.Context, q report.Query) (*report.Report, e
 	if q.User == "" && !d.caller.Grants.Administrator {
 		q.User = d.caller.Name
 	}
-	if err := rules.Decide("report.read", &d.caller.Subject, rules.Thing{Kind: rules.KindUsage, Owner: q.User}); err != nil {
+	if err := rules.Decide("report.read", &d.caller.Subject, rules.Object{Kind: rules.KindUsage, Owner: q.User}); err != nil {
 		return nil, err
 	}
 	if q.Until.IsZero() {
@@ -30,5 +30,5 @@ func (d *Actions) Report(ctx context.Context, q report.Query) (*report.Report, e
 	case q.Until.Sub(q.Since) > maxReport:
 		return nil, hint.Wrap(wire.Bad(`from "since" to "until" is more than 31 days`), "ask for a shorter time; GPU hours of any time: paictl job usage")
 	}
-	return report.Make(ctx, report.Sources{Usage: d.app.Jobs.History.Usage, Jobs: d.app.Lister.List, Held: d.app.Metrics.Held, Now: d.app.now}, q)
+	return report.Make(ctx, report.Sources{Usage: d.app.Jobs.History.Usage, Jobs: d.app.Lister.List, Occupied: d.app.Metrics.Occupied, Now: d.app.now}, q)
 }

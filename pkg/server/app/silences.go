@@ -99,7 +99,7 @@ func (d *Actions) Silences(ctx context.Context) ([]Silence, error) {
 
 // Silence creates a silence in the name of the caller.
 func (d *Actions) Silence(ctx context.Context, n NewSilence) (made *Silence, err error) {
-	thing := rules.Thing{Kind: rules.KindSilence}
+	thing := rules.Object{Kind: rules.KindSilence}
 	detail := map[string]string{"matchers": wire.Shown(matchersText(n.Matchers)), "for": n.For.String(), "reason": wire.Shown(n.Reason)}
 	err = d.did(ctx, "silence.create", thing, detail, func(ctx context.Context) error {
 		if err := rules.Class("silence.create", &d.caller.Subject); err != nil {
@@ -137,7 +137,7 @@ func (d *Actions) Silence(ctx context.Context, n NewSilence) (made *Silence, err
 // EndSilence ends a silence. It does nothing if the silence has already ended.
 func (d *Actions) EndSilence(ctx context.Context, id string) (ended *Silence, err error) {
 	detail := map[string]string{}
-	err = d.did(ctx, "silence.end", rules.Thing{Kind: rules.KindSilence, Name: wire.Shown(id)}, detail, func(ctx context.Context) error {
+	err = d.did(ctx, "silence.end", rules.Object{Kind: rules.KindSilence, Name: wire.Shown(id)}, detail, func(ctx context.Context) error {
 		if err := rules.Class("silence.end", &d.caller.Subject); err != nil {
 			return err
 		}

@@ -67,11 +67,11 @@ func (v *statusView) cut(c *status.Cluster) *status.Cluster {
 
 // StatusWatcher receives the state of a cluster. If a method returns an error, the watch ends.
 type StatusWatcher interface {
-	// Whole receives the whole state, which replaces all earlier states.
-	Whole(c *status.Cluster) error
+	// Snapshot receives the whole state, which replaces all earlier states.
+	Snapshot(c *status.Cluster) error
 	Changed(d *status.Delta) error
-	// Alive is called periodically, even if the state doesn't change.
-	Alive() error
+	// Heartbeat is called periodically, even if the state doesn't change.
+	Heartbeat() error
 }
 
 // The minimum times between two changes of a watch. The time is longer if the server must compute a separate state for the reader.
@@ -116,7 +116,7 @@ func (d *Actions) WatchStatus(ctx context.Context, parts []string, to StatusWatc
 		case latest = <-models:
 		case <-changed:
 		case <-tick.C:
-			if err := to.Alive(); err != nil {
+			if err := to.Heartbeat(); err != nil {
 				return err
 			}
 		}
@@ -136,7 +136,7 @@ func (d *Actions) WatchStatus(ctx context.Context, parts []string, to StatusWatc
 		is := view.cut(latest).Only(parts)
 		switch {
 		case shown == nil, shown.Name != is.Name, shown.Kubernetes != is.Kubernetes: // a Delta has neither of them
-			err = to.Whole(is)
+			err = to.Snapshot(is)
 		case is.At.Equal(shown.At):
 		default:
 			if delta := status.NewDelta(shown, is); delta != nil {

@@ -41,9 +41,9 @@ func (s *shown) add(name string) error {
 	return nil
 }
 
-func (s *shown) Whole(c *status.Cluster) error { return s.add(c.Name) }
-func (s *shown) Changed(*status.Delta) error   { return s.add("") }
-func (s *shown) Alive() error                  { return nil }
+func (s *shown) Snapshot(c *status.Cluster) error { return s.add(c.Name) }
+func (s *shown) Changed(*status.Delta) error      { return s.add("") }
+func (s *shown) Heartbeat() error                 { return nil }
 
 // later returns a later state that differs only in its name and time.
 func later(c *status.Cluster, name string) *status.Cluster {

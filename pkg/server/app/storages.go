@@ -20,8 +20,8 @@ type Storage struct {
 	Note        string
 }
 
-func storage(name string) rules.Thing {
-	return rules.Thing{Kind: rules.KindStorage, Name: name, Storage: name}
+func storage(name string) rules.Object {
+	return rules.Object{Kind: rules.KindStorage, Name: name, Storage: name}
 }
 
 // Storages returns the storages that are granted to the caller, sorted by name. If all is true, it returns all storages, and the caller must be an

@@ -35,7 +35,7 @@ type Prepared struct {
 	actions  *Actions
 	prepared *job.Prepared
 	request  Request
-	thing    rules.Thing
+	thing    rules.Object
 	parent   *fv1.ClonedFrom
 	// Findings holds the warnings about the job file.
 	Findings strictyaml.Findings
@@ -51,7 +51,7 @@ func (p *Prepared) Summary() job.Summary { return p.prepared.Summary }
 func (d *Actions) Prepare(ctx context.Context, r Request) (*Prepared, error) {
 	p, err := d.prepare(ctx, r)
 	if err != nil && !r.DryRun {
-		return nil, d.audited(ctx, "job.submit", rules.Thing{Kind: rules.KindJob, Owner: d.caller.Name}, nil, err)
+		return nil, d.audited(ctx, "job.submit", rules.Object{Kind: rules.KindJob, Owner: d.caller.Name}, nil, err)
 	}
 	return p, err
 }
@@ -69,7 +69,7 @@ func (d *Actions) prepare(ctx context.Context, r Request) (*Prepared, error) {
 	}
 	// The rules are checked with the built objects below. This earlier check prevents an error that reveals a virtual cluster that isn't granted to
 	// the caller.
-	if err := rules.Decide("job.submit", &d.caller.Subject, rules.Thing{Kind: rules.KindJob, Owner: d.caller.Name, VC: parsed.VirtualCluster}); err != nil {
+	if err := rules.Decide("job.submit", &d.caller.Subject, rules.Object{Kind: rules.KindJob, Owner: d.caller.Name, VC: parsed.VirtualCluster}); err != nil {
 		return nil, err
 	}
 	group, err := d.group(r.Group, parsed.VirtualCluster)
@@ -111,7 +111,7 @@ func (d *Actions) prepare(ctx context.Context, r Request) (*Prepared, error) {
 	if use.User != d.caller.Name {
 		return nil, fmt.Errorf("a job of %s was made for %s", use.User, d.caller.Name) // it can't happen
 	}
-	thing := rules.Thing{Kind: rules.KindJob, Owner: use.User, VC: use.VirtualCluster, Name: out.Name}
+	thing := rules.Object{Kind: rules.KindJob, Owner: use.User, VC: use.VirtualCluster, Name: out.Name}
 	return &Prepared{actions: d, prepared: out, request: r, thing: thing, parent: parent, Findings: found, CodeURL: facts.Configuration.CodeURL}, nil
 }
 

@@ -23,8 +23,8 @@ func (t *Template) Bytes() (all, brief int) {
 
 // template returns the Thing of a template for the rules. If the template's author no longer exists, the Thing has no owner, so only administrators
 // can read and remove the template.
-func (d *Actions) template(t *v1.Template) rules.Thing {
-	out := rules.Thing{Kind: rules.KindTemplate, Name: t.Spec.Name, Official: slices.Contains(t.Spec.Categories, v1.CategoryOfficial), BuiltIn: t.BuiltIn()}
+func (d *Actions) template(t *v1.Template) rules.Object {
+	out := rules.Object{Kind: rules.KindTemplate, Name: t.Spec.Name, Official: slices.Contains(t.Spec.Categories, v1.CategoryOfficial), BuiltIn: t.BuiltIn()}
 	if _, err := d.app.People.Person(t.Spec.Author); err == nil || d.caller.Operator || t.BuiltIn() {
 		out.Owner, out.Public, out.Groups = t.Spec.Author, t.Spec.Public, t.Spec.Groups
 	}
@@ -83,7 +83,7 @@ func (d *Actions) seenTemplate(rule, id string) (*Template, error) {
 
 // AddTemplate adds a template as the caller.
 func (d *Actions) AddTemplate(ctx context.Context, spec v1.TemplateSpec) (*Template, error) {
-	thing := rules.Thing{Kind: rules.KindTemplate, Name: wire.Shown(spec.Name), Owner: wire.Shown(spec.Author)}
+	thing := rules.Object{Kind: rules.KindTemplate, Name: wire.Shown(spec.Name), Owner: wire.Shown(spec.Author)}
 	var made *v1.Template
 	err := d.did(ctx, "template.add", thing, nil, func(ctx context.Context) (err error) {
 		made, err = d.addTemplate(ctx, spec)
@@ -93,7 +93,7 @@ func (d *Actions) AddTemplate(ctx context.Context, spec v1.TemplateSpec) (*Templ
 }
 
 func (d *Actions) addTemplate(ctx context.Context, spec v1.TemplateSpec) (*v1.Template, error) {
-	if err := rules.Decide("template.add", &d.caller.Subject, rules.Thing{Kind: rules.KindTemplate, Owner: spec.Author}); err != nil {
+	if err := rules.Decide("template.add", &d.caller.Subject, rules.Object{Kind: rules.KindTemplate, Owner: spec.Author}); err != nil {
 		return nil, err
 	}
 	if err := d.app.Templates.Fresh(); err != nil {
@@ -163,11 +163,11 @@ func (d *Actions) ChangeTemplate(ctx context.Context, id string, version int64, 
 }
 
 // auditedTemplate returns the Thing of a template for the audit log, even if the template doesn't exist.
-func (d *Actions) auditedTemplate(t *Template, id string) rules.Thing {
+func (d *Actions) auditedTemplate(t *Template, id string) rules.Object {
 	if t == nil {
-		return rules.Thing{Kind: rules.KindTemplate, Name: wire.Shown(id)}
+		return rules.Object{Kind: rules.KindTemplate, Name: wire.Shown(id)}
 	}
-	return rules.Thing{Kind: rules.KindTemplate, Name: t.Spec.Name, Owner: t.Spec.Author}
+	return rules.Object{Kind: rules.KindTemplate, Name: t.Spec.Name, Owner: t.Spec.Author}
 }
 
 // RemoveTemplate removes the template with the given id.

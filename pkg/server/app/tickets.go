@@ -45,7 +45,7 @@ func (d *Actions) ticket(ctx context.Context, to string) (secret.String, error) 
 		return "", errNoSession
 	}
 	text := rand.Text()
-	err := d.app.Once.Put(ctx, &onetime.Thing{Kind: onetime.Ticket, ID: onetime.ID(text), Expires: d.app.now().Add(TicketTime),
+	err := d.app.Once.Put(ctx, &onetime.Entry{Kind: onetime.Ticket, ID: onetime.ID(text), Expires: d.app.now().Add(TicketTime),
 		Values: map[string]string{valueUser: c.UID, valueSession: c.Session, valueTo: to}}, onetime.Limit{All: mostTickets, Key: valueUser, Each: mostPerson})
 	return secret.String(text), err
 }

@@ -45,8 +45,8 @@ func (d *Actions) User(name string) (*Person, error) {
 	return &Person{p, rules.ViewUser(&d.caller.Subject, p.Name)}, nil
 }
 
-func person(name string) rules.Thing {
-	return rules.Thing{Kind: rules.KindUser, Owner: name, Name: name}
+func person(name string) rules.Object {
+	return rules.Object{Kind: rules.KindUser, Owner: name, Name: name}
 }
 
 // AddUser adds a person. If check is true, it only validates the request.
@@ -157,7 +157,7 @@ func (d *Actions) showPassword(ctx context.Context, password secret.String) erro
 	if !password.IsSet() {
 		return wire.Bad(`"oldPassword" is required to change your own password`)
 	}
-	return d.app.SignIn.Own(ctx, d.caller.Name, password, d.origin.Address)
+	return d.app.SignIn.VerifyOwn(ctx, d.caller.Name, password, d.origin.Address)
 }
 
 // RemoveUser removes a person and their templates, and stops their jobs. The name can't be used again.

@@ -30,7 +30,7 @@ func (d *Actions) ChangeVirtualClusters(ctx context.Context, o *vc.ChangeSet) (o
 	if o.Force {
 		detail["force"] = "true"
 	}
-	err = d.did(ctx, "vc.manage", rules.Thing{Kind: rules.KindVC, Name: wire.Shown(strings.Join(o.Names(), ","))}, detail, func(ctx context.Context) error {
+	err = d.did(ctx, "vc.manage", rules.Object{Kind: rules.KindVC, Name: wire.Shown(strings.Join(o.Names(), ","))}, detail, func(ctx context.Context) error {
 		err := act(ctx)
 		switch {
 		case out != nil && out.Revision > 0:

@@ -37,12 +37,12 @@ type Watcher interface {
 	// Changed receives a new or changed job of the list. Left receives a job that the filter no longer selects.
 	Changed(c *listing.Change) error
 	Left(c *listing.Change) error
-	// Told ends a group of changes. A reader that has received the group resumes at place.
-	Told(place string) error
+	// Place ends a group of changes. A reader that has received the group resumes at place.
+	Place(place string) error
 	// Problem receives an error if changes temporarily can't be read, and nil when they can be read again.
 	Problem(err error) error
-	// Alive is called periodically, even if no job changes.
-	Alive(place string) error
+	// Heartbeat is called periodically, even if no job changes.
+	Heartbeat(place string) error
 }
 
 // snapshotTime limits the time to read the whole list.
@@ -130,7 +130,7 @@ func (w *watching) begin(ctx context.Context, place string) error {
 		return w.snapshot(ctx, WatchExpired)
 	}
 	w.reader = reader
-	return w.to.Alive(place)
+	return w.to.Heartbeat(place)
 }
 
 // place returns the position at which the watch can resume with the same filter.
@@ -198,7 +198,7 @@ func (w *watching) tell() (more <-chan struct{}, err error) {
 	ever.Phases = nil
 	var seen []*listing.Change // those that the caller may see
 	for _, latest := range changes {
-		if c := latest.Change(); ever.Fits(&c.Row) {
+		if c := latest.Change(); ever.Selects(&c.Row) {
 			seen = append(seen, c)
 		}
 	}
@@ -207,26 +207,26 @@ func (w *watching) tell() (more <-chan struct{}, err error) {
 	}
 	// The stream may break between two changes. The client must then resume only at a server that has the first change. So send the place before the
 	// second change.
-	if err := w.to.Told(w.reader.PlaceBefore() + placeEnd + w.view); err != nil {
+	if err := w.to.Place(w.reader.PlaceBefore() + placeEnd + w.view); err != nil {
 		return nil, err
 	}
 	for _, c := range seen {
 		tell := w.to.Left // the client may have received it before
-		if w.filter.Fits(&c.Row) {
+		if w.filter.Selects(&c.Row) {
 			tell = w.to.Changed
 		}
 		if err := tell(c); err != nil {
 			return nil, err
 		}
 	}
-	return more, w.to.Told(w.place())
+	return more, w.to.Place(w.place())
 }
 
 // check determines again which jobs the caller may read, because streams can outlast grants.
 func (w *watching) check(ctx context.Context) error {
 	if err := w.actions.app.People.Fresh(); err != nil {
 		if w.lost {
-			return w.to.Alive("") // the stream continues if the grants can't be read
+			return w.to.Heartbeat("") // the stream continues if the grants can't be read
 		}
 		w.lost = true
 		return w.to.Problem(err)
@@ -249,5 +249,5 @@ func (w *watching) check(ctx context.Context) error {
 		w.view = viewOf(&w.filter)
 		return w.snapshot(ctx, WatchGrants)
 	}
-	return w.to.Alive(w.place())
+	return w.to.Heartbeat(w.place())
 }

@@ -159,7 +159,7 @@ func TestTheServersAccountHasTheRightsThatItsRoutesNeed(t *testing.T) {
 	h := houseOn(t, c, servertest.Options{Settings: withDoor(), API: func(r *rest.Config) {
 		r.Impersonate = rest.ImpersonationConfig{UserName: account, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
 	}})
-	require.Equal(t, 202, h.Ask("POST", "/api/v2/jobs", h.tokens["ann"], loose("seen")).Status)
+	require.Equal(t, 202, h.Do("POST", "/api/v2/jobs", h.tokens["ann"], loose("seen")).Status)
 
 	a := h.as("root", "GET", "/api/v3/status", "")
 	require.Equal(t, 200, a.Status, a.Body)

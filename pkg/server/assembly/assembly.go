@@ -118,7 +118,7 @@ func New(o Options) (*Assembly, error) {
 	if a.Templates, err = template.Open(o.Config, template.Options{Log: o.Log, Now: o.Now, BuiltIn: o.BuiltIn}); err != nil {
 		return nil, err
 	}
-	lifetimes := token.Lifetimes{Browser: o.Settings.Tokens.BrowserLife(), Refresh: o.Settings.Tokens.RefreshLife(), Rotate: o.Settings.Tokens.KeyLife()}
+	lifetimes := token.Lifetimes{Browser: o.Settings.Tokens.BrowserLifetime(), Refresh: o.Settings.Tokens.RefreshLifetime(), Rotate: o.Settings.Tokens.KeyLifetime()}
 	if a.Tokens, err = token.Open(o.Config, a.People, token.Options{Lifetimes: lifetimes, Now: o.Now}); err != nil {
 		return nil, err
 	}
@@ -126,13 +126,13 @@ func New(o Options) (*Assembly, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.SignIn = signin.New(a.People, who.passwords, signin.Options{Now: o.Now, Log: o.Log, Policies: who.policies, Foreign: !o.Settings.SignIn.Password.Enabled, Addresses: func(name string) (all []string) {
+	a.SignIn = signin.New(a.People, who.passwords, signin.Options{Now: o.Now, Log: o.Log, Policies: who.policies, ProvidersOnly: !o.Settings.SignIn.Password.Enabled, Addresses: func(name string) (all []string) {
 		for _, r := range a.Tokens.Of(name) {
 			all = append(all, r.Address)
 		}
 		return all
 	}})
-	a.again = &signin.Recheck{People: a.People, Tokens: a.Tokens, Checkers: who.checkers, Policies: who.policies, Foreign: !o.Settings.SignIn.Password.Enabled,
+	a.again = &signin.Recheck{People: a.People, Tokens: a.Tokens, Checkers: who.checkers, Policies: who.policies, ProvidersOnly: !o.Settings.SignIn.Password.Enabled,
 		Every: o.Settings.SignIn.Recheck.Every(), Grace: o.Settings.SignIn.Recheck.Grace(), Now: o.Now, Log: o.Log}
 	if a.once, err = onetime.Open(o.Config, o.Now); err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func New(o Options) (*Assembly, error) {
 	if o.Metrics != nil {
 		o.Metrics.MustRegister(
 			prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "pai_server_audit_left_out_total", Help: "Refusals that are not in the audit, because there were many of one actor or network."},
-				func() float64 { return float64(a.audit.LeftOut()) }),
+				func() float64 { return float64(a.audit.Dropped()) }),
 			prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "pai_server_audit_lost_total", Help: "Records of the audit that were printed and never kept, because too many waited."},
 				func() float64 { _, lost := a.audit.Waiting(); return float64(lost) }))
 	}

@@ -35,7 +35,7 @@ func besieged(t *testing.T, h *house) *attacks.World {
 		require.NoError(t, err)
 		return i
 	}
-	old, revoked, id := made(token.New{Life: time.Second}), made(token.New{}), made(token.New{})
+	old, revoked, id := made(token.New{Lifetime: time.Second}), made(token.New{}), made(token.New{})
 	require.NoError(t, h.Tokens.Revoke(t.Context(), "ann", revoked.Record.ID))
 	pair, err := h.Tokens.Session(t.Context(), ann, token.New{})
 	require.NoError(t, err)
@@ -46,7 +46,7 @@ func besieged(t *testing.T, h *house) *attacks.World {
 	require.NoError(t, err)
 	require.NoError(t, h.People.Disable(t.Context(), "dora", true))
 	h.Eventually("dora is disabled, and a token has expired", func() bool {
-		return h.Ask("GET", "/api/v3/whoami", disabled.Token.Reveal(), "").Status == 401 && h.Ask("GET", "/api/v3/whoami", old.Token.Reveal(), "").Status == 401
+		return h.Do("GET", "/api/v3/whoami", disabled.Token.Reveal(), "").Status == 401 && h.Do("GET", "/api/v3/whoami", old.Token.Reveal(), "").Status == 401
 	})
 	return &attacks.World{
 		Address: strings.TrimPrefix(h.URL, "https://"), Pages: strings.TrimPrefix(h.ProxyURL, "https://"), TLS: h.Dialled(),

@@ -58,9 +58,9 @@ func TestWhatWasDoneCanBeAskedFor(t *testing.T) {
 	made, err := h.Tokens.Application(t.Context(), p, token.New{Label: "ci", Scopes: []rules.Scope{rules.ScopeRead}})
 	require.NoError(t, err)
 	reads := made.Token.Reveal()
-	assert.Equal(t, 403, h.Ask("POST", "/api/v3/jobs/ann/noted/stop", reads, "").Status)
-	assert.Equal(t, 403, h.Ask("GET", "/api/v3/audit", reads, "").Status)
-	assert.Equal(t, 401, h.Ask("POST", "/api/v3/jobs/ann/noted/stop", "", "").Status)
+	assert.Equal(t, 403, h.Do("POST", "/api/v3/jobs/ann/noted/stop", reads, "").Status)
+	assert.Equal(t, 403, h.Do("GET", "/api/v3/audit", reads, "").Status)
+	assert.Equal(t, 401, h.Do("POST", "/api/v3/jobs/ann/noted/stop", "", "").Status)
 	refused := "?actor=ann&outcome=refused"
 	h.Eventually("the refusal is kept", func() bool { return len(read("root", refused)) > 0 })
 	if all := read("root", refused); assert.Len(t, all, 1) {
@@ -74,7 +74,7 @@ func TestAJobGrowsOnlyWithWhatIsGrantedToday(t *testing.T) {
 	h := newHouse(t)
 	h.person(t, "gwen", "speech")
 	file := strings.Replace(servertest.JobFile("grows", "speech"), "instances: 1", "instances: 2", 1) + "extras: {gangAllocation: false}\n"
-	a := h.Ask("POST", "/api/v2/jobs", h.tokens["gwen"], file, "Content-Type", "text/yaml")
+	a := h.Do("POST", "/api/v2/jobs", h.tokens["gwen"], file, "Content-Type", "text/yaml")
 	require.Equal(t, 202, a.Status, a.Body)
 	scale := func(who string, tasks int) *servertest.Answer {
 		return h.as(who, "POST", "/api/v3/jobs/gwen/grows/scale", fmt.Sprintf(`{"tasks":%d}`, tasks))
@@ -96,7 +96,7 @@ func TestAJobGrowsOnlyWithWhatIsGrantedToday(t *testing.T) {
 func TestARefreshTokenThatSomeoneElseUsedEndsTheSessionAndIsInTheAudit(t *testing.T) {
 	h := newHouse(t)
 	grant := func(status int, form string) map[string]any {
-		a := h.Ask("POST", "/oauth/token", "", form)
+		a := h.Do("POST", "/oauth/token", "", form)
 		require.Equal(t, status, a.Status, a.Body)
 		return a.JSON()
 	}
@@ -106,9 +106,9 @@ func TestARefreshTokenThatSomeoneElseUsedEndsTheSessionAndIsInTheAudit(t *testin
 		thief = grant(200, "grant_type=refresh_token&refresh_token="+thief["refresh_token"].(string))
 	}
 	access := thief["access_token"].(string)
-	require.Equal(t, 200, h.Ask("GET", "/api/v3/whoami", access, "").Status)
+	require.Equal(t, 200, h.Do("GET", "/api/v3/whoami", access, "").Status)
 	assert.Equal(t, "invalid_grant", grant(400, "grant_type=refresh_token&refresh_token="+owner)["error"])
-	h.Eventually("the session has ended", func() bool { return h.Ask("GET", "/api/v3/whoami", access, "").Status == 401 })
+	h.Eventually("the session has ended", func() bool { return h.Do("GET", "/api/v3/whoami", access, "").Status == 401 })
 	grant(400, "grant_type=refresh_token&refresh_token="+thief["refresh_token"].(string))
 	assert.Regexp(t, `"verb":"reuse"[^\n]*"owner":"ann"|"owner":"ann"[^\n]*"verb":"reuse"`, h.Printed.String())
 }

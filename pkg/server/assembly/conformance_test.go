@@ -67,7 +67,7 @@ func TestWhatOpenPAIsClientsRelyOn(t *testing.T) {
 		{"20", "ann", "POST", "/api/v2/jobs", asJSON(servertest.JobFile("in-json", "speech")), "application/json", 202, ""},
 		{"24", "ann", "GET", "/api/v2/users/vic", "", "", 200, `"extension":{}`},
 	} {
-		a := h.Ask(c.method, c.path, h.tokens[c.who], strings.ReplaceAll(c.body, "PASSWORD", password(c.media)), "Content-Type", c.media)
+		a := h.Do(c.method, c.path, h.tokens[c.who], strings.ReplaceAll(c.body, "PASSWORD", password(c.media)), "Content-Type", c.media)
 		assert.Equal(t, c.status, a.Status, "%s: %s %s: %s", c.number, c.method, c.path, a.Body)
 		assert.Contains(t, a.Body, c.has, "%s: %s %s", c.number, c.method, c.path)
 	}
@@ -134,11 +134,11 @@ func TestConformance13BasicWithAnApplicationTokenIsAsGoodAsBearer(t *testing.T) 
 		if other, ok := strings.CutPrefix(r.body, "as "); ok {
 			path = other
 		}
-		a := h.Ask("GET", path, "", "", "Authorization", basic("ann", read))
+		a := h.Do("GET", path, "", "", "Authorization", basic("ann", read))
 		assert.Equal(t, r.want[5], a.Status, "13: %s: %s", path, a.Body)
 	}
 	for name, header := range map[string]string{"another person's": basic("vic", read), "a password": basic("ann", servertest.Password), "a browser's token": basic("ann", h.tokens["ann"]), "none": "Basic "} {
-		assert.Equal(t, 401, h.Ask("GET", "/api/v2/jobs", "", "", "Authorization", header).Status, "13: %s", name)
+		assert.Equal(t, 401, h.Do("GET", "/api/v2/jobs", "", "", "Authorization", header).Status, "13: %s", name)
 	}
 }
 
@@ -185,19 +185,19 @@ func TestConformance17ALinkToALogEnds(t *testing.T) {
 		"cut":                            {strings.TrimSuffix(link(here, time.Minute), "A")[:200], 403, "ForbiddenUserError"},
 		"a link is no token, and a path": {"/api/v2/joblogs/none", 403, "ForbiddenUserError"},
 	} {
-		a := h.Ask("GET", c.path, "", "")
+		a := h.Do("GET", c.path, "", "")
 		assert.Equal(t, c.want, a.Status, "17: %s: %s", name, a.Body)
 		assert.Equal(t, c.code, a.Code(), "17: %s", name)
 	}
 	text := strings.TrimPrefix(link(here, time.Minute), "/rest-server/api/v2/joblogs/")
-	assert.Equal(t, 401, h.Ask("GET", "/api/v2/jobs", text, "").Status, "17: a link is no token")
+	assert.Equal(t, 401, h.Do("GET", "/api/v2/jobs", text, "").Status, "17: a link is no token")
 	assert.NotContains(t, h.Printed.String(), text, "17: the log of the server has no link")
 }
 
 func TestConformance18PagesOfOtherOriginsMaySendTokens(t *testing.T) {
 	h := newHouse(t)
 	for _, path := range []string{"/api/v2/jobs", "/rest-server/api/v2/virtual-clusters", "/api/v2/joblogs/none"} {
-		a := h.Ask("OPTIONS", path, "", "", "Origin", "https://portal.example.org", "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "authorization")
+		a := h.Do("OPTIONS", path, "", "", "Origin", "https://portal.example.org", "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "authorization")
 		assert.Equal(t, http.StatusNoContent, a.Status, "18: %s", path)
 		assert.Equal(t, "*", a.Header.Get("Access-Control-Allow-Origin"), "18: %s", path)
 		assert.Equal(t, "authorization", a.Header.Get("Access-Control-Allow-Headers"), "18: %s", path)
@@ -228,7 +228,7 @@ func TestConformance22PeopleWhoseSecretsHadHexNamesKeepTheirPasswords(t *testing
 	require.NoError(t, err)
 	require.NoError(t, openpai.Apply(t.Context(), h.People, todo, func(*openpai.Step) {}))
 	login := func(password string) *servertest.Answer {
-		return h.Ask("POST", "/api/v2/authn/basic/login", "", `{"username":"alice","password":"`+password+`"}`)
+		return h.Do("POST", "/api/v2/authn/basic/login", "", `{"username":"alice","password":"`+password+`"}`)
 	}
 	hash := func() string {
 		p, err := h.People.Person("alice")
@@ -256,7 +256,7 @@ func TestConformance25TokensGoToNoForeignHost(t *testing.T) {
 	b := l.browser()
 	for _, version := range []string{"v1", "v2"} {
 		for _, to := range []string{"https://evil.example.org/callback", "https://localhost.evil.example.org:8123/callback", "http://localhost:8123/callback"} {
-			a := l.Ask("GET", "/api/"+version+"/authn/oidc/login?redirect_uri="+url.QueryEscape(to), "", "")
+			a := l.Do("GET", "/api/"+version+"/authn/oidc/login?redirect_uri="+url.QueryEscape(to), "", "")
 			assert.Equal(t, 400, a.Status, "25: %s", to)
 			assert.Empty(t, a.Header.Get("Location"), "25: %s", to)
 		}

@@ -39,7 +39,7 @@ func TestManyProgramsThatWaitKeepNoOneElseOut(t *testing.T) {
 		})
 	}
 	require.NoError(t, all.Wait())
-	a := s.Ask("POST", "/oauth/device_authorization", "", "client_id=paictl", "Content-Type", "application/x-www-form-urlencoded")
+	a := s.Do("POST", "/oauth/device_authorization", "", "client_id=paictl", "Content-Type", "application/x-www-form-urlencoded")
 	require.Equal(t, 200, a.Status, a.Body)
 	list, err := secrets.List(t.Context(), device)
 	require.NoError(t, err)

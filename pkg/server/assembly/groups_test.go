@@ -143,7 +143,7 @@ func TestWholeChangesOfPeople(t *testing.T) {
 		assert.Equal(t, []string{"vision"}, spec().Groups)
 	})
 	sign := func(password string) int {
-		a := h.Ask("POST", "/api/v2/authn/basic/login", "", `{"username":"una","password":"`+password+`"}`)
+		a := h.Do("POST", "/api/v2/authn/basic/login", "", `{"username":"una","password":"`+password+`"}`)
 		if a.Status == 200 {
 			h.tokens["una"] = a.JSON()["token"].(string)
 		}

@@ -61,5 +61,5 @@ func TestNoHeadersOfRequestsThatWaitTakeMoreMemoryThanTheProgramHas(t *testing.T
 			assert.Less(t, peak, int64(memoryLimit))
 		})
 	}
-	require.Equal(t, http.StatusOK, p.Ask("GET", "/healthz", "", "").Status, "it is the same program")
+	require.Equal(t, http.StatusOK, p.Do("GET", "/healthz", "", "").Status, "it is the same program")
 }

@@ -57,12 +57,12 @@ func (h *house) person(t *testing.T, name string, groups ...string) {
 }
 
 func (h *house) as(who, method, path, body string) *servertest.Answer {
-	return h.Ask(method, path, h.tokens[who], body)
+	return h.Do(method, path, h.tokens[who], body)
 }
 
 // page is like as, but sends a request to the pages of other services.
 func (h *house) page(who, method, path, body string) *servertest.Answer {
-	return h.AskPage(method, path, h.tokens[who], body)
+	return h.DoPage(method, path, h.tokens[who], body)
 }
 
 func TestTwoPeopleInTwoVirtualClusters(t *testing.T) {
@@ -113,7 +113,7 @@ func TestTwoPeopleInTwoVirtualClusters(t *testing.T) {
 	})
 	t.Run("a name is used once", func(t *testing.T) {
 		assert.Equal(t, 202, h.Submit(h.tokens["ann"], "train", "speech").Status, "the same again")
-		a := h.Ask("POST", "/api/v2/jobs", h.tokens["ann"], strings.Replace(servertest.JobFile("train", "speech"), "hello", "bye", 1))
+		a := h.Do("POST", "/api/v2/jobs", h.tokens["ann"], strings.Replace(servertest.JobFile("train", "speech"), "hello", "bye", 1))
 		assert.Equal(t, 409, a.Status, a.Body)
 		assert.Equal(t, "ConflictJobError", a.Code())
 		assert.Equal(t, 202, h.Submit(h.tokens["abe"], "train", "speech").Status, "another person has names of their own")
@@ -141,7 +141,7 @@ func TestTwoPeopleInTwoVirtualClusters(t *testing.T) {
 			// A user who may read the job, but doesn't own it, gets 403 instead of 404.
 			a = h.as("abe", ask[0], ask[1], ask[2])
 			assert.Equal(t, 403, a.Status, "%v: %s", ask, a.Body)
-			assert.Equal(t, 401, h.Ask(ask[0], ask[1], "", ask[2]).Status)
+			assert.Equal(t, 401, h.Do(ask[0], ask[1], "", ask[2]).Status)
 		}
 		assert.Equal(t, fv1.ExecutionStart, framework(t, h.cluster, "ann", "train").Spec.ExecutionType)
 	})

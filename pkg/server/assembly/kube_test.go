@@ -69,12 +69,12 @@ func TestKubernetesListsAreForAdministrators(t *testing.T) {
 		made, err := h.Tokens.Application(t.Context(), root, token.New{Scopes: []rules.Scope{scope}})
 		require.NoError(t, err)
 		for _, kind := range []string{"nodes", "pods"} {
-			assert.Equal(t, want, h.Ask("GET", "/api/v2/kubernetes/"+kind, made.Token.Reveal(), "").Status, "%s with %s", kind, scope)
+			assert.Equal(t, want, h.Do("GET", "/api/v2/kubernetes/"+kind, made.Token.Reveal(), "").Status, "%s with %s", kind, scope)
 			assert.Equal(t, 403, h.as("ann", "GET", "/api/v2/kubernetes/"+kind, "").Status)
 		}
 	}
 	for _, path := range []string{"/healthz", "/api/v2/healthz", "/api/v1/healthz/"} {
-		a := h.Ask("GET", path, "", "")
+		a := h.Do("GET", path, "", "")
 		assert.Equal(t, "Pylon ready.", a.Body, path)
 	}
 }

@@ -98,6 +98,6 @@ func TestALogByPosition(t *testing.T) {
 		a := h.as("vic", "GET", log+path, "")
 		assert.Equal(t, 404, a.Status, path)
 		assert.Equal(t, "NoJobError", a.Code(), path)
-		assert.Equal(t, 401, h.Ask("GET", log+path, "", "").Status, path)
+		assert.Equal(t, 401, h.Do("GET", log+path, "", "").Status, path)
 	}
 }

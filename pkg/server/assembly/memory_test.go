@@ -41,7 +41,7 @@ func TestNoBodiesTakeMoreMemoryThanTheProgramHas(t *testing.T) {
 		_, err := all.Add(t.Context(), people.NewUser{Name: name, Password: secret.String(servertest.Password)})
 		require.NoError(t, err)
 		p.Eventually("the person can sign in", func() bool {
-			a := p.Ask("POST", "/api/v2/authn/basic/login", "", fmt.Sprintf(`{"username":%q,"password":%q}`, name, servertest.Password))
+			a := p.Do("POST", "/api/v2/authn/basic/login", "", fmt.Sprintf(`{"username":%q,"password":%q}`, name, servertest.Password))
 			if a.Status == http.StatusOK {
 				tokens = append(tokens, a.JSON()["token"].(string))
 			}
@@ -109,7 +109,7 @@ func TestNoBodiesTakeMoreMemoryThanTheProgramHas(t *testing.T) {
 			assert.Less(t, peak, int64(memoryLimit))
 		})
 	}
-	assert.Equal(t, http.StatusOK, p.Ask("GET", "/api/v3/whoami", tokens[0], "").Status, "it is the same program")
+	assert.Equal(t, http.StatusOK, p.Do("GET", "/api/v3/whoami", tokens[0], "").Status, "it is the same program")
 }
 
 func headers(n int, value string) http.Header {

@@ -68,10 +68,10 @@ func TestMetricsAreReadWithTheRightsOfTheirSubject(t *testing.T) {
 
 	t.Run("of a job", func(t *testing.T) {
 		const path = "/api/v3/jobs/ann/measured/metrics"
-		h.Eventually("the job's metrics", func() bool { return h.Ask("GET", path, h.tokens["ann"], "").Status == 200 })
+		h.Eventually("the job's metrics", func() bool { return h.Do("GET", path, h.tokens["ann"], "").Status == 200 })
 		p.taken()
 		for who, status := range map[string]int{"ann": 200, "abe": 200, "root": 200, "vic": 404} {
-			a := h.Ask("GET", path, h.tokens[who], "")
+			a := h.Do("GET", path, h.tokens[who], "")
 			assert.Equal(t, status, a.Status, who+a.Body)
 			assert.Equal(t, status == 200, p.taken() != "", "vic's question doesn't reach Prometheus")
 			if status != 200 {
@@ -83,7 +83,7 @@ func TestMetricsAreReadWithTheRightsOfTheirSubject(t *testing.T) {
 			assert.Equal(t, "gpu-use", r.Charts[0].Name)
 			assert.InDelta(t, 42, *r.Charts[0].Series[0].Values[len(r.Charts[0].Series[0].Values)-1], 0)
 		}
-		require.Equal(t, 200, h.Ask("GET", path, h.tokens["ann"], "").Status)
+		require.Equal(t, 200, h.Do("GET", path, h.tokens["ann"], "").Status)
 		for query := range strings.SplitSeq(p.taken(), "\n") {
 			assert.Contains(t, query, `pod=~"`+framework+`-(`)
 		}
@@ -91,7 +91,7 @@ func TestMetricsAreReadWithTheRightsOfTheirSubject(t *testing.T) {
 			"task=nobody[0]": "no task role nobody", "task=x": "ROLE[INDEX]", "since=soon": "a time span such as 6h", "since=-5m": "a time span such as 6h", "until=now": "must be times", "points=1": "give 2 to 300", "points=999": "give 2 to 300",
 			"since=2026-02-01T00:00:00Z&until=2026-01-01T00:00:00Z": "isn't before",
 		} {
-			a := h.Ask("GET", path+"?"+query, h.tokens["ann"], "")
+			a := h.Do("GET", path+"?"+query, h.tokens["ann"], "")
 			assert.Equal(t, 400, a.Status, query+a.Body)
 			assert.Contains(t, a.Body, says, query)
 		}
@@ -100,15 +100,15 @@ func TestMetricsAreReadWithTheRightsOfTheirSubject(t *testing.T) {
 	t.Run("of a machine", func(t *testing.T) {
 		path := "/api/v3/machines/metrics-1/metrics?since=1h"
 		for _, who := range []string{"vic", "root"} {
-			h.Eventually("the machine", func() bool { return h.Ask("GET", path, h.tokens[who], "").Status == 200 })
+			h.Eventually("the machine", func() bool { return h.Do("GET", path, h.tokens[who], "").Status == 200 })
 			p.taken()
-			require.Equal(t, 200, h.Ask("GET", path, h.tokens[who], "").Status)
+			require.Equal(t, 200, h.Do("GET", path, h.tokens[who], "").Status)
 			asked := p.taken()
 			assert.Contains(t, asked, `node="metrics-1"`)
 			assert.Equal(t, who == "root", strings.Contains(asked, "node_filesystem"), "only administrators see the names of file systems")
 		}
-		assert.Equal(t, 400, h.Ask("GET", "/api/v3/machines/metrics-1/metrics?since=31d", h.tokens["vic"], "").Status)
-		a := h.Ask("GET", "/api/v3/machines/none/metrics", h.tokens["root"], "")
+		assert.Equal(t, 400, h.Do("GET", "/api/v3/machines/metrics-1/metrics?since=31d", h.tokens["vic"], "").Status)
+		a := h.Do("GET", "/api/v3/machines/none/metrics", h.tokens["root"], "")
 		assert.Equal(t, 404, a.Status)
 		assert.Equal(t, "NoMachineError", a.Code())
 	})
@@ -116,14 +116,14 @@ func TestMetricsAreReadWithTheRightsOfTheirSubject(t *testing.T) {
 		const path = "/api/v3/virtual-clusters/speech/metrics"
 		p.taken()
 		for who, status := range map[string]int{"ann": 200, "root": 200, "vic": 404} {
-			assert.Equal(t, status, h.Ask("GET", path, h.tokens[who], "").Status, who)
+			assert.Equal(t, status, h.Do("GET", path, h.tokens[who], "").Status, who)
 			assert.Equal(t, status == 200, strings.Contains(p.taken(), `vc="speech"`), who)
 		}
-		assert.Equal(t, 404, h.Ask("GET", "/api/v3/virtual-clusters/none/metrics", h.tokens["root"], "").Status)
+		assert.Equal(t, 404, h.Do("GET", "/api/v3/virtual-clusters/none/metrics", h.tokens["root"], "").Status)
 	})
 	t.Run("without Prometheus", func(t *testing.T) {
 		front.Close()
-		a := h.Ask("GET", "/api/v3/virtual-clusters/speech/metrics", h.tokens["ann"], "")
+		a := h.Do("GET", "/api/v3/virtual-clusters/speech/metrics", h.tokens["ann"], "")
 		assert.Equal(t, 503, a.Status, a.Body)
 		assert.Contains(t, a.Body, "Prometheus doesn't answer")
 		assert.Contains(t, a.Body, "paictl service status -n prometheus")
@@ -137,7 +137,7 @@ func TestAServerWithoutPrometheusSaysSo(t *testing.T) {
 	o := withDoor()
 	delete(o.Door, "prometheus")
 	h := houseOn(t, c, servertest.Options{Settings: o})
-	a := h.Ask("GET", "/api/v3/virtual-clusters/speech/metrics", h.tokens["ann"], "")
+	a := h.Do("GET", "/api/v3/virtual-clusters/speech/metrics", h.tokens["ann"], "")
 	assert.Equal(t, 501, a.Status, a.Body)
 	assert.Equal(t, "NotImplementedError", a.Code())
 	assert.Contains(t, a.Body, "paictl service start -n prometheus")

@@ -23,7 +23,7 @@ func TestAPasswordOfADirectoryGivesNoOneAPasswordOfTheCluster(t *testing.T) {
 	const chosen = "staple battery correct"
 	ways := func(old string) map[string]func(token string) *servertest.Answer {
 		ask := func(path, body string) func(string) *servertest.Answer {
-			return func(token string) *servertest.Answer { return l.Ask("PUT", path, token, body) }
+			return func(token string) *servertest.Answer { return l.Do("PUT", path, token, body) }
 		}
 		return map[string]func(string) *servertest.Answer{
 			"v3":             ask("/api/v3/users/kim/password", fmt.Sprintf(`{"password":%q,"oldPassword":%q}`, chosen, old)),

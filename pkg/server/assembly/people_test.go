@@ -84,14 +84,14 @@ func TestAdministratorsLookAfterPeople(t *testing.T) {
 	a = ask("Rob.1", "POST", "/api/v3/tokens", api.NewToken{Label: "ci", Scopes: []string{"read"}})
 	require.Equal(t, 201, a.Status, a.Body)
 	a.Into(&made)
-	assert.Equal(t, 200, h.Ask("GET", "/api/v3/jobs", made.Token, "").Status)
+	assert.Equal(t, 200, h.Do("GET", "/api/v3/jobs", made.Token, "").Status)
 	list := api.TokenRecords{}
 	h.as("root", "GET", "/api/v3/tokens?user=Rob.1", "").Into(&list)
 	assert.Len(t, list.Items, 2)
 	assert.NotContains(t, body(t, list), made.Token)
 	assert.Equal(t, 404, h.as("ann", "DELETE", "/api/v3/tokens/"+made.Record.ID, "").Status)
 	assert.Equal(t, 200, h.as("root", "DELETE", "/api/v3/tokens/"+made.Record.ID, "").Status)
-	assert.Equal(t, 401, h.Ask("GET", "/api/v3/jobs", made.Token, "").Status)
+	assert.Equal(t, 401, h.Do("GET", "/api/v3/jobs", made.Token, "").Status)
 
 	assert.Equal(t, 403, h.as("root", "DELETE", "/api/v3/users/root", "").Status, "the last administrator stays")
 	assert.Equal(t, 200, h.as("root", "DELETE", "/api/v3/users/Rob.1", "").Status)

@@ -115,7 +115,7 @@ func (b *browser) enter(name, to string) string {
 
 func (l *lab) whoami(token string) *api.WhoAmI {
 	l.t.Helper()
-	a := l.Ask("GET", "/api/v3/whoami", token, "")
+	a := l.Do("GET", "/api/v3/whoami", token, "")
 	require.Equal(l.t, 200, a.Status, a.Body)
 	out := &api.WhoAmI{}
 	a.Into(out)
@@ -125,7 +125,7 @@ func (l *lab) whoami(token string) *api.WhoAmI {
 // token requests tokens like a program.
 func (l *lab) token(form url.Values) (*servertest.Answer, *api.Tokens) {
 	l.t.Helper()
-	a := l.Ask("POST", "/oauth/token", "", form.Encode(), "Content-Type", "application/x-www-form-urlencoded")
+	a := l.Do("POST", "/oauth/token", "", form.Encode(), "Content-Type", "application/x-www-form-urlencoded")
 	out := &api.Tokens{}
 	if a.Status == 200 {
 		a.Into(out)
@@ -299,7 +299,7 @@ func TestClientsOfOpenPAISignInAtAnIssuer(t *testing.T) {
 	l := openLab(t, func(s *settings.Settings) {
 		s.SignIn.Password.Enabled, s.SignIn.LDAP, s.SignIn.ReturnPages = false, nil, []string{portal}
 	})
-	info := l.Ask("GET", "/api/v1/authn/info", "", "").JSON()
+	info := l.Do("GET", "/api/v1/authn/info", "", "").JSON()
 	assert.Equal(t, "OIDC", info["authn_type"])
 	assert.Equal(t, "/api/v1/authn/oidc/login", info["loginURI"])
 	assert.Equal(t, "get", info["loginURIMethod"])
@@ -321,17 +321,17 @@ func TestClientsOfOpenPAISignInAtAnIssuer(t *testing.T) {
 	next, _ = b.Visit(login)
 	assert.Equal(t, l.URL+"/sign-in", next)
 	for _, bad := range []string{portal + "?", portal + "/", "https://portal.example.org/", strings.ToUpper(portal), "http://localhost:8123/callback", "http://127.0.0.1:8123/", l.URL + "/sign-in", l.URL + "/prometheus/", "https://evil.example.org/", "http://evil.example.org:80/", "http://localhost.evil.example.org/", "http://localhost@evil.example.org/", "https://localhost:8123/", "javascript:x", l.URL + ".evil.example.org/", "http://localhost:1\\@evil.example.org"} {
-		a := l.Ask("GET", "/api/v2/authn/oidc/login?redirect_uri="+url.QueryEscape(bad), "", "")
+		a := l.Do("GET", "/api/v2/authn/oidc/login?redirect_uri="+url.QueryEscape(bad), "", "")
 		assert.Equal(t, 400, a.Status, bad)
 	}
 	for _, dest := range []string{"empty", "iframe", "script"} {
-		a := l.Ask("GET", "/api/v2/authn/oidc/login?redirect_uri="+url.QueryEscape(portal), "", "", "Sec-Fetch-Dest", dest)
+		a := l.Do("GET", "/api/v2/authn/oidc/login?redirect_uri="+url.QueryEscape(portal), "", "", "Sec-Fetch-Dest", dest)
 		assert.Equal(t, 403, a.Status, "%s: another service's page could follow the link", dest)
 	}
-	assert.Equal(t, 200, l.Ask("GET", "/api/v2/authn/oidc/login?redirect_uri="+url.QueryEscape(portal), "", "", "Sec-Fetch-Dest", "document").Status)
+	assert.Equal(t, 200, l.Do("GET", "/api/v2/authn/oidc/login?redirect_uri="+url.QueryEscape(portal), "", "", "Sec-Fetch-Dest", "document").Status)
 	_, page = b.Visit(login + "?provider=none&redirect_uri=" + url.QueryEscape(portal))
 	assert.Contains(t, page, "there is no issuer")
-	a := l.Ask("POST", "/api/v2/token", "", `{"username":"kim","password":"`+providertest.Password+`"}`)
+	a := l.Do("POST", "/api/v2/token", "", `{"username":"kim","password":"`+providertest.Password+`"}`)
 	assert.Equal(t, 403, a.Status, "there are no passwords here")
 }
 
@@ -342,7 +342,7 @@ func TestAProgramWithoutABrowserIsLetIn(t *testing.T) {
 	l := openLab(t, nil)
 	b := l.browser()
 	begin := func() *api.Device {
-		a := l.Ask("POST", "/oauth/device_authorization", "", "client_id=paictl%2Ftest", "Content-Type", "application/x-www-form-urlencoded")
+		a := l.Do("POST", "/oauth/device_authorization", "", "client_id=paictl%2Ftest", "Content-Type", "application/x-www-form-urlencoded")
 		require.Equal(t, 200, a.Status, a.Body)
 		d := &api.Device{}
 		a.Into(d)
@@ -399,8 +399,8 @@ func TestAProgramWithoutABrowserIsLetIn(t *testing.T) {
 	assert.Equal(t, "access_denied", says)
 
 	d = begin() // a person who is signed in elsewhere approves there
-	assert.Equal(t, 401, l.Ask("GET", "/api/v3/signin/device?code="+d.UserCode, "", "").Status, "who isn't signed in learns nothing")
-	w := l.Ask("GET", "/api/v3/signin/device?code="+d.UserCode, tokens.AccessToken, "").JSON()
+	assert.Equal(t, 401, l.Do("GET", "/api/v3/signin/device?code="+d.UserCode, "", "").Status, "who isn't signed in learns nothing")
+	w := l.Do("GET", "/api/v3/signin/device?code="+d.UserCode, tokens.AccessToken, "").JSON()
 	assert.Equal(t, "paictl/test", w["client"])
 	assert.NotContains(t, w, "approval")
 	kim, err := l.People.Person("kim")
@@ -409,10 +409,10 @@ func TestAProgramWithoutABrowserIsLetIn(t *testing.T) {
 		application, err := l.Tokens.Application(t.Context(), kim, token.New{Scopes: scopes})
 		require.NoError(t, err)
 		for _, allow := range []string{"true", "false"} {
-			a := l.Ask("POST", "/api/v3/signin/device", application.Token.Reveal(), `{"code":"`+d.UserCode+`","allow":`+allow+`}`)
+			a := l.Do("POST", "/api/v3/signin/device", application.Token.Reveal(), `{"code":"`+d.UserCode+`","allow":`+allow+`}`)
 			assert.Equal(t, 403, a.Status, "an application token of the scopes %v: a leaked one would make itself a session", scopes)
 		}
-		assert.Equal(t, 403, l.Ask("GET", "/api/v3/signin/device?code="+d.UserCode, application.Token.Reveal(), "").Status)
+		assert.Equal(t, 403, l.Do("GET", "/api/v3/signin/device?code="+d.UserCode, application.Token.Reveal(), "").Status)
 	}
 	says, _ = poll(d.DeviceCode)
 	assert.Equal(t, "authorization_pending", says, "it still waits")
@@ -424,13 +424,13 @@ func TestAProgramWithoutABrowserIsLetIn(t *testing.T) {
 	others, err := l.Tokens.Session(t.Context(), ann, token.New{})
 	require.NoError(t, err)
 	for what, session := range map[string]string{"none": "", "an access token": tokens.AccessToken, "another person's session": others.Refresh.Reveal(), "made up": tokens.RefreshToken[:len(tokens.RefreshToken)-1] + "x"} {
-		a := l.Ask("POST", "/api/v3/signin/device", tokens.AccessToken, `{"code":"`+d.UserCode+`","allow":true,"session":"`+session+`"}`)
+		a := l.Do("POST", "/api/v3/signin/device", tokens.AccessToken, `{"code":"`+d.UserCode+`","allow":true,"session":"`+session+`"}`)
 		assert.Equal(t, 403, a.Status, "%s: an access token lasts minutes, and the program's session months", what)
 		assert.NotContains(t, a.Body, "pair_")
 	}
 	says, _ = poll(d.DeviceCode)
 	assert.Contains(t, []string{"authorization_pending", "slow_down"}, says)
-	require.Equal(t, 200, l.Ask("POST", "/api/v3/signin/device", tokens.AccessToken, `{"code":"`+d.UserCode+`","allow":true,"session":"`+tokens.RefreshToken+`"}`).Status)
+	require.Equal(t, 200, l.Do("POST", "/api/v3/signin/device", tokens.AccessToken, `{"code":"`+d.UserCode+`","allow":true,"session":"`+tokens.RefreshToken+`"}`).Status)
 	says, _ = poll(d.DeviceCode)
 	require.Empty(t, says)
 
@@ -488,7 +488,7 @@ func TestGroupsOfADirectoryAndOfAnIssuerGoWithinAMinute(t *testing.T) {
 	l.Eventually("the directory's word", func() bool { return !vision("lee") })
 	assert.Equal(t, 403, l.Submit(ldap.AccessToken, "second", "vision").Status)
 	l.directory.Remove("lee")
-	l.Eventually("the session ends", func() bool { return l.Ask("GET", "/api/v3/whoami", ldap.AccessToken, "").Status == 401 })
+	l.Eventually("the session ends", func() bool { return l.Do("GET", "/api/v3/whoami", ldap.AccessToken, "").Status == 401 })
 	a, _ = l.token(url.Values{"grant_type": {"refresh_token"}, "refresh_token": {ldap.RefreshToken}})
 	assert.Equal(t, 400, a.Status)
 	list, err := kubetest.Start(t).Client.CoreV1().Secrets(v1.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: v1.LabelPeople + "=" + v1.SecretRefresh})

@@ -337,14 +337,14 @@ func TestABrowserEntersATaskByATicketAlone(t *testing.T) {
 	r.runs(t, "ann", "inside")
 	const task = "/api/v3/jobs/ann/inside/tasks/Worker_1/0"
 	session := func(name string) string {
-		a := r.Ask("POST", "/api/v3/session", "", `{"username":"`+name+`","password":"`+servertest.Password+`"}`)
+		a := r.Do("POST", "/api/v3/session", "", `{"username":"`+name+`","password":"`+servertest.Password+`"}`)
 		require.Equal(t, 200, a.Status)
 		cookie, _, _ := strings.Cut(a.Header.Get("Set-Cookie"), ";")
 		return cookie
 	}
 	ann := session("ann")
 	ticket := func(way string) string {
-		a := r.Ask("POST", task+way+"/ticket", "", "", "Cookie", ann, "Sec-Fetch-Site", "same-origin")
+		a := r.Do("POST", task+way+"/ticket", "", "", "Cookie", ann, "Sec-Fetch-Site", "same-origin")
 		require.Equal(t, 200, a.Status, a.Body)
 		assert.InDelta(t, 30, a.JSON()["expiresIn"], 0)
 		assert.Equal(t, "no-store", a.Header.Get("Cache-Control"))
@@ -370,10 +370,10 @@ func TestABrowserEntersATaskByATicketAlone(t *testing.T) {
 	assert.Equal(t, 403, shake(strings.Replace(shell, "/0/", "/1/", 1), own, "v5.channel.k8s.io, "+ticket("/exec")), "it is for another task")
 	assert.Equal(t, 403, shake(shell, "https://evil.example", "v5.channel.k8s.io", "Authorization", "Bearer "+r.tokens["ann"]), "a page of another origin that knows a token")
 
-	assert.Equal(t, 403, r.Ask("POST", task+"/exec/ticket", "", "", "Cookie", ann, "Sec-Fetch-Site", "same-site").Status, "a proxied page gets none")
-	assert.Equal(t, 403, r.Ask("POST", task+"/exec/ticket", "", "", "Cookie", ann, "Origin", "https://evil.example").Status)
-	assert.Equal(t, 404, r.Ask("POST", task+"/exec/ticket", "", "", "Cookie", session("vic"), "Sec-Fetch-Site", "same-origin").Status, "nor does who may not enter")
-	assert.Equal(t, 401, r.Ask("POST", task+"/exec/ticket", "", "").Status)
+	assert.Equal(t, 403, r.Do("POST", task+"/exec/ticket", "", "", "Cookie", ann, "Sec-Fetch-Site", "same-site").Status, "a proxied page gets none")
+	assert.Equal(t, 403, r.Do("POST", task+"/exec/ticket", "", "", "Cookie", ann, "Origin", "https://evil.example").Status)
+	assert.Equal(t, 404, r.Do("POST", task+"/exec/ticket", "", "", "Cookie", session("vic"), "Sec-Fetch-Site", "same-origin").Status, "nor does who may not enter")
+	assert.Equal(t, 401, r.Do("POST", task+"/exec/ticket", "", "").Status)
 	last := ticket("/exec")
 	_, err := r.Tokens.RevokeAll(t.Context(), "ann", false)
 	require.NoError(t, err)

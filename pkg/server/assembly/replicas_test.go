@@ -20,12 +20,12 @@ func TestTwoServersKnowTheSameTokens(t *testing.T) {
 	h := newHouse(t)
 	other := servertest.Start(t, h.cluster, servertest.Options{})
 	token := h.SignIn("ann")
-	assert.Equal(t, 200, other.Ask("GET", "/api/v3/whoami", token, "").Status, "at once, before its watch has told of it")
+	assert.Equal(t, 200, other.Do("GET", "/api/v3/whoami", token, "").Status, "at once, before its watch has told of it")
 	require.Equal(t, 202, h.Submit(token, "here", "speech").Status)
-	other.Eventually("a job is listed at both", func() bool { return other.Ask("GET", "/api/v3/jobs/ann/here", token, "").Status == 200 })
-	require.Equal(t, 200, h.Ask("DELETE", "/api/v2/authn/basic/logout", token, "").Status)
+	other.Eventually("a job is listed at both", func() bool { return other.Do("GET", "/api/v3/jobs/ann/here", token, "").Status == 200 })
+	require.Equal(t, 200, h.Do("DELETE", "/api/v2/authn/basic/logout", token, "").Status)
 	at := time.Now()
-	for other.Ask("GET", "/api/v3/whoami", token, "").Status != 401 {
+	for other.Do("GET", "/api/v3/whoami", token, "").Status != 401 {
 		require.Less(t, time.Since(at), 5*time.Second, "it is refused at both")
 		time.Sleep(5 * time.Millisecond) //nolint:forbidigo // how long it takes is what is measured
 	}
@@ -84,7 +84,7 @@ func TestWithoutAnAPIServerAnswersAre503(t *testing.T) {
 	assert.NotEmpty(t, a.Header.Get("Retry-After"))
 	a = h.Submit(h.tokens["ann"], "lost", "speech")
 	assert.Equal(t, 503, a.Status, a.Body)
-	a = h.Ask("POST", "/api/v2/token", "", `{"username":"ann","password":"`+servertest.Password+`"}`)
+	a = h.Do("POST", "/api/v2/token", "", `{"username":"ann","password":"`+servertest.Password+`"}`)
 	assert.Equal(t, 503, a.Status, a.Body)
 	w.give()
 	h.Eventually("it answers again", func() bool { return ask().Status == 404 })

@@ -19,7 +19,7 @@ import (
 	v3 "github.com/openpai/paictl/pkg/server/v3"
 )
 
-func proxied(t testing.TB) *proxy.Door {
+func proxied(t testing.TB) *proxy.Proxy {
 	t.Helper()
 	d, err := proxy.New(proxy.Options{Services: withDoor().Door})
 	require.NoError(t, err)

@@ -101,14 +101,14 @@ func TestRulesTable(t *testing.T) {
 	job := func() string {
 		n++
 		name := fmt.Sprintf("rules-%d", n)
-		require.Equal(t, 202, h.Ask("POST", "/api/v2/jobs", h.tokens["ann"], loose(name)).Status)
+		require.Equal(t, 202, h.Do("POST", "/api/v2/jobs", h.tokens["ann"], loose(name)).Status)
 		return name
 	}
 	template := func() string {
 		n++
 		body, err := json.Marshal(v1.TemplateSpec{Name: fmt.Sprintf("rules-%d", n), Groups: []string{"speech"}, Job: loose("rules")})
 		require.NoError(t, err)
-		a := h.Ask("POST", "/api/v3/templates", h.tokens["ann"], string(body))
+		a := h.Do("POST", "/api/v3/templates", h.tokens["ann"], string(body))
 		require.Equal(t, 201, a.Status, a.Body)
 		return a.JSON()["id"].(string)
 	}
@@ -155,9 +155,9 @@ func TestRulesTable(t *testing.T) {
 				require.NoError(t, err)
 				key = made.Token.Reveal()
 			}
-			ask := h.Ask
+			ask := h.Do
 			if page {
-				ask = h.AskPage
+				ask = h.DoPage
 			}
 			a := ask(method, path, key, body)
 			assert.Equal(t, r.want[i], a.Status, "%s %s as %q: %s", method, path, who, a.Body)

@@ -29,14 +29,14 @@ func TestPeopleSignInAsClientsOfOpenPAIDo(t *testing.T) {
 		"no expiration":  {"/api/v1/authn/basic/login", "", `{"username":"ann","password":"` + servertest.Password + `"}`},
 		"a short minute": {"/api/v1/authn/basic/login", "", `{"username":"ann","password":"` + servertest.Password + `","expiration":1}`},
 	} {
-		a := h.Ask("POST", c.path, "", c.body, "Content-Type", c.media)
+		a := h.Do("POST", c.path, "", c.body, "Content-Type", c.media)
 		require.Equal(t, 200, a.Status, "%s: %s", name, a.Body)
 		got := a.JSON()
 		assert.Equal(t, "ann", got["user"], name)
 		assert.Equal(t, false, got["admin"], name)
 		token := got["token"].(string)
 		assert.Len(t, strings.Split(token, "."), 3, "a JWT, which the portal reads")
-		checked := h.Ask("GET", "/api/v2/tokens/check", token, "").JSON()
+		checked := h.Do("GET", "/api/v2/tokens/check", token, "").JSON()
 		assert.Equal(t, "ann", checked["username"], name)
 		assert.Equal(t, false, checked["application"], name)
 		assert.Greater(t, checked["exp"], float64(time.Now().Unix()), name)
@@ -46,9 +46,9 @@ func TestPeopleSignInAsClientsOfOpenPAIDo(t *testing.T) {
 		`{"username":"ann","password":"` + servertest.Password + `","role":"admin"}`:      400,
 		`{"username":"ann"}`: 400, `{"password":"x"}`: 400, ``: 400,
 	} {
-		assert.Equal(t, status, h.Ask("POST", "/api/v2/token", "", body).Status, body)
+		assert.Equal(t, status, h.Do("POST", "/api/v2/token", "", body).Status, body)
 	}
-	wrong, unknown := h.Ask("POST", "/api/v2/token", "", `{"username":"abe","password":"not this one"}`), h.Ask("POST", "/api/v2/token", "", `{"username":"mallory","password":"not this one"}`)
+	wrong, unknown := h.Do("POST", "/api/v2/token", "", `{"username":"abe","password":"not this one"}`), h.Do("POST", "/api/v2/token", "", `{"username":"mallory","password":"not this one"}`)
 	assert.Equal(t, 400, wrong.Status)
 	assert.Equal(t, "IncorrectPasswordError", wrong.Code())
 	assert.Equal(t, without(wrong), without(unknown), "who isn't there isn't told apart")
@@ -61,27 +61,27 @@ func TestTokensEnd(t *testing.T) {
 	h := newHouse(t)
 	first, second := h.SignIn("abe"), h.SignIn("abe")
 	list := struct{ Tokens []string }{}
-	h.Ask("GET", "/api/v2/tokens", first, "").Into(&list)
+	h.Do("GET", "/api/v2/tokens", first, "").Into(&list)
 	assert.GreaterOrEqual(t, len(list.Tokens), 2)
 	for _, handle := range list.Tokens {
 		assert.NotContains(t, []string{first, second}, handle)
-		assert.Equal(t, 401, h.Ask("GET", "/api/v2/jobs", handle, "").Status, "a handle is no token")
+		assert.Equal(t, 401, h.Do("GET", "/api/v2/jobs", handle, "").Status, "a handle is no token")
 	}
-	assert.Equal(t, 200, h.Ask("DELETE", "/api/v2/authn/basic/logout", first, "").Status)
-	assert.Equal(t, 401, h.Ask("GET", "/api/v2/jobs", first, "").Status)
-	assert.Equal(t, 200, h.Ask("GET", "/api/v2/jobs", second, "").Status)
-	assert.Equal(t, 200, h.Ask("DELETE", "/api/v2/tokens/"+second, second, "").Status)
-	assert.Equal(t, 401, h.Ask("GET", "/api/v2/jobs", second, "").Status)
-	assert.Equal(t, 404, h.Ask("DELETE", "/api/v2/tokens/"+h.SignIn("abe"), h.tokens["vic"], "").Status, "another's")
+	assert.Equal(t, 200, h.Do("DELETE", "/api/v2/authn/basic/logout", first, "").Status)
+	assert.Equal(t, 401, h.Do("GET", "/api/v2/jobs", first, "").Status)
+	assert.Equal(t, 200, h.Do("GET", "/api/v2/jobs", second, "").Status)
+	assert.Equal(t, 200, h.Do("DELETE", "/api/v2/tokens/"+second, second, "").Status)
+	assert.Equal(t, 401, h.Do("GET", "/api/v2/jobs", second, "").Status)
+	assert.Equal(t, 404, h.Do("DELETE", "/api/v2/tokens/"+h.SignIn("abe"), h.tokens["vic"], "").Status, "another's")
 
-	made := h.Ask("POST", "/api/v2/tokens/application", h.tokens["abe"], `{}`).JSON()
+	made := h.Do("POST", "/api/v2/tokens/application", h.tokens["abe"], `{}`).JSON()
 	assert.Equal(t, true, made["application"])
 	application := made["token"].(string)
-	assert.Equal(t, 200, h.Ask("GET", "/api/v2/jobs", application, "").Status)
+	assert.Equal(t, 200, h.Do("GET", "/api/v2/jobs", application, "").Status)
 	basic := func(user, password string) int {
 		u := url.UserPassword(user, password)
 		p, _ := u.Password()
-		r := h.Ask("GET", "/api/v2/jobs", "", "", "Authorization", "Basic "+base64of(u.Username()+":"+p))
+		r := h.Do("GET", "/api/v2/jobs", "", "", "Authorization", "Basic "+base64of(u.Username()+":"+p))
 		return r.Status
 	}
 	assert.Equal(t, 200, basic("abe", application))
@@ -92,19 +92,19 @@ func TestTokensEnd(t *testing.T) {
 		if bad == "" {
 			continue
 		}
-		assert.Equal(t, 401, h.Ask("GET", "/api/v2/jobs", "", "", "Authorization", bad).Status, bad)
-		assert.Equal(t, "Your token is invalid.", h.Ask("GET", "/api/v2/jobs", "", "", "Authorization", bad).JSON()["message"], bad)
+		assert.Equal(t, 401, h.Do("GET", "/api/v2/jobs", "", "", "Authorization", bad).Status, bad)
+		assert.Equal(t, "Your token is invalid.", h.Do("GET", "/api/v2/jobs", "", "", "Authorization", bad).JSON()["message"], bad)
 	}
 
 	require.NoError(t, h.People.Disable(t.Context(), "abe", true))
-	h.Eventually("who is disabled is out", func() bool { return h.Ask("GET", "/api/v2/jobs", application, "").Status == 401 })
+	h.Eventually("who is disabled is out", func() bool { return h.Do("GET", "/api/v2/jobs", application, "").Status == 401 })
 	require.NoError(t, h.People.Disable(t.Context(), "abe", false))
 }
 
 func TestASessionIsRefreshed(t *testing.T) {
 	h := newHouse(t)
 	ask := func(form url.Values) (api.Tokens, *servertest.Answer) {
-		a := h.Ask("POST", "/oauth/token", "", form.Encode(), "Content-Type", "application/x-www-form-urlencoded")
+		a := h.Do("POST", "/oauth/token", "", form.Encode(), "Content-Type", "application/x-www-form-urlencoded")
 		out := api.Tokens{}
 		a.Into(&out)
 		return out, a
@@ -115,22 +115,22 @@ func TestASessionIsRefreshed(t *testing.T) {
 	assert.Equal(t, "Bearer", one.TokenType)
 	assert.Equal(t, 900, one.ExpiresIn)
 	me := api.WhoAmI{}
-	h.Ask("GET", "/api/v3/whoami", one.AccessToken, "").Into(&me)
+	h.Do("GET", "/api/v3/whoami", one.AccessToken, "").Into(&me)
 	assert.Equal(t, "vera", me.Name)
 	assert.Equal(t, []api.VC{{Name: "vision"}}, me.Grants.VirtualClusters)
 	two, a := ask(url.Values{"grant_type": {"refresh_token"}, "refresh_token": {one.RefreshToken}})
 	require.Equal(t, 200, a.Status, a.Body)
 	assert.NotEqual(t, one.RefreshToken, two.RefreshToken)
-	assert.Equal(t, 200, h.Ask("POST", "/oauth/revoke", "", "token="+two.RefreshToken).Status)
+	assert.Equal(t, 200, h.Do("POST", "/oauth/revoke", "", "token="+two.RefreshToken).Status)
 	for _, t2 := range []string{one.AccessToken, two.AccessToken} {
-		assert.Equal(t, 401, h.Ask("GET", "/api/v3/whoami", t2, "").Status)
+		assert.Equal(t, 401, h.Do("GET", "/api/v3/whoami", t2, "").Status)
 	}
 	_, a = ask(url.Values{"grant_type": {"refresh_token"}, "refresh_token": {two.RefreshToken}})
 	assert.Equal(t, 400, a.Status)
 	assert.Equal(t, "invalid_grant", a.JSON()["error"])
 	_, a = ask(url.Values{"grant_type": {"client_credentials"}})
 	assert.Equal(t, "unsupported_grant_type", a.JSON()["error"])
-	assert.Equal(t, 401, h.Ask("GET", "/api/v3/whoami", two.RefreshToken, "").Status, "it opens nothing by itself")
+	assert.Equal(t, 401, h.Do("GET", "/api/v3/whoami", two.RefreshToken, "").Status, "it opens nothing by itself")
 	assert.NotContains(t, h.Printed.String(), two.RefreshToken)
 }
 
@@ -138,7 +138,7 @@ func TestASessionIsRefreshed(t *testing.T) {
 func TestABrowserWhoseSessionHasEndedSignsInAndOut(t *testing.T) {
 	h := newHouse(t)
 	begin := func(who, cookie string) *servertest.Answer {
-		return h.Ask("POST", "/api/v3/session", "", `{"username":"`+who+`","password":"`+servertest.Password+`"}`, "Cookie", cookie)
+		return h.Do("POST", "/api/v3/session", "", `{"username":"`+who+`","password":"`+servertest.Password+`"}`, "Cookie", cookie)
 	}
 	cookie := func(a *servertest.Answer) string {
 		set, err := http.ParseSetCookie(a.Header.Get("Set-Cookie"))
@@ -147,21 +147,21 @@ func TestABrowserWhoseSessionHasEndedSignsInAndOut(t *testing.T) {
 	}
 	ended := cookie(begin("abe", ""))
 	require.NoError(t, h.Tokens.Revoke(t.Context(), "abe", strings.TrimPrefix(ended, server.SessionCookie+"=")))
-	h.Eventually("the session has ended", func() bool { return h.Ask("GET", "/api/v3/session", "", "", "Cookie", ended).Status == 401 })
+	h.Eventually("the session has ended", func() bool { return h.Do("GET", "/api/v3/session", "", "", "Cookie", ended).Status == 401 })
 	twice := server.SessionCookie + "=a; " + server.SessionCookie + "=b"
 	for _, bad := range []string{ended, server.SessionCookie + "=nonsense", twice} {
 		a := begin("abe", bad)
 		require.Equal(t, 200, a.Status, a.Body)
-		assert.Equal(t, "abe", h.Ask("GET", "/api/v3/session", "", "", "Cookie", cookie(a)).JSON()["name"])
-		out := h.Ask("DELETE", "/api/v3/session", "", "", "Cookie", bad)
+		assert.Equal(t, "abe", h.Do("GET", "/api/v3/session", "", "", "Cookie", cookie(a)).JSON()["name"])
+		out := h.Do("DELETE", "/api/v3/session", "", "", "Cookie", bad)
 		assert.Equal(t, 200, out.Status, out.Body)
 		assert.Contains(t, out.Header.Get("Set-Cookie"), server.SessionCookie+"=; Path=/; Max-Age=0")
-		assert.Equal(t, 200, h.Ask("GET", "/sign-in", "", "", "Cookie", bad).Status)
+		assert.Equal(t, 200, h.Do("GET", "/sign-in", "", "", "Cookie", bad).Status)
 	}
-	wrong := h.Ask("POST", "/api/v3/session", "", `{"username":"abe","password":"not this one"}`, "Cookie", ended)
+	wrong := h.Do("POST", "/api/v3/session", "", `{"username":"abe","password":"not this one"}`, "Cookie", ended)
 	assert.Equal(t, "IncorrectPasswordError", wrong.Code(), wrong.Body)
 	for _, method := range []string{"POST", "DELETE"} {
-		a := h.Ask(method, "/api/v3/session", "nonsense", `{}`)
+		a := h.Do(method, "/api/v3/session", "nonsense", `{}`)
 		assert.Equal(t, 401, a.Status, "who shows a token is judged by it: %s", a.Body)
 		assert.Empty(t, a.Header.Get("Set-Cookie"))
 	}
@@ -187,13 +187,13 @@ func TestGrantsActAtOnce(t *testing.T) {
 
 func TestTheFirstAdministratorComesOnce(t *testing.T) {
 	h := newHouse(t)
-	page := h.Ask("GET", "/first", "", "")
+	page := h.Do("GET", "/first", "", "")
 	assert.Equal(t, 200, page.Status)
 	assert.Contains(t, page.Header.Get("Content-Security-Policy"), "default-src 'none'")
 	code, _, err := h.People.OfferFirst(t.Context())
 	require.NoError(t, err)
 	assert.False(t, code.IsSet(), "there is one already")
-	a := h.Ask("POST", "/api/v3/first", "", `{"code":"AAAAAAAAAAAAAAAAAAAAAAAAAA","username":"me2","password":"a long password"}`)
+	a := h.Do("POST", "/api/v3/first", "", `{"code":"AAAAAAAAAAAAAAAAAAAAAAAAAA","username":"me2","password":"a long password"}`)
 	assert.Equal(t, 403, a.Status, a.Body)
 	assert.Contains(t, a.JSON()["remedy"], "paictl service start -n rest-server")
 }
@@ -202,7 +202,7 @@ func TestSignInsThatAreTooManyAreNotInTheAudit(t *testing.T) {
 	h := newHouse(t)
 	for {
 		before := strings.Count(h.Printed.String(), `"verb":"sign-in"`)
-		a := h.Ask("POST", "/api/v2/token", "", `{"username":"mallory","password":"not this one"}`)
+		a := h.Do("POST", "/api/v2/token", "", `{"username":"mallory","password":"not this one"}`)
 		written := strings.Count(h.Printed.String(), `"verb":"sign-in"`) - before
 		if a.Status == 429 {
 			assert.Zero(t, written)

@@ -15,8 +15,8 @@ import (
 
 func TestAnAdministratorReadsTheStatusOfTheCluster(t *testing.T) {
 	h := newHouse(t)
-	require.Equal(t, 202, h.Ask("POST", "/api/v2/jobs", h.tokens["ann"], loose("seen")).Status)
-	a := h.Ask("GET", "/api/v3/status", h.tokens["root"], "")
+	require.Equal(t, 202, h.Do("POST", "/api/v2/jobs", h.tokens["ann"], loose("seen")).Status)
+	a := h.Do("GET", "/api/v3/status", h.tokens["root"], "")
 	require.Equal(t, 200, a.Status, a.Body)
 	var c status.Cluster
 	require.NoError(t, json.Unmarshal([]byte(a.Body), &c))
@@ -32,22 +32,22 @@ func TestAnAdministratorReadsTheStatusOfTheCluster(t *testing.T) {
 
 func TestAPersonReadsTheStatusThatTheyMaySee(t *testing.T) {
 	h := newHouse(t)
-	require.Equal(t, 202, h.Ask("POST", "/api/v2/jobs", h.tokens["ann"], loose("cut")).Status)
+	require.Equal(t, 202, h.Do("POST", "/api/v2/jobs", h.tokens["ann"], loose("cut")).Status)
 	h.Eventually("ann's job in the list", func() bool {
-		return strings.Contains(h.Ask("GET", "/api/v3/jobs", h.tokens["ann"], "").Body, `"cut"`)
+		return strings.Contains(h.Do("GET", "/api/v3/jobs", h.tokens["ann"], "").Body, `"cut"`)
 	})
 	for who, sees := range map[string]bool{"ann": true, "abe": true, "vic": false, "root": true} {
 		h.Eventually(who+" sees the job, or not", func() bool {
-			a := h.Ask("GET", "/api/v3/status", h.tokens[who], "")
+			a := h.Do("GET", "/api/v3/status", h.tokens[who], "")
 			require.Equal(t, 200, a.Status, a.Body)
 			return strings.Contains(a.Body, `"cut"`) == sees
 		})
 	}
 	var c status.Cluster
-	require.NoError(t, json.Unmarshal([]byte(h.Ask("GET", "/api/v3/status?parts=machines", h.tokens["vic"], "").Body), &c))
+	require.NoError(t, json.Unmarshal([]byte(h.Do("GET", "/api/v3/status?parts=machines", h.tokens["vic"], "").Body), &c))
 	assert.Equal(t, status.OnlyAdministrators, c.Source(status.SourceServices).Message)
 	assert.Empty(t, c.Jobs)
-	a := h.Ask("GET", "/api/v3/status?parts=rooms", h.tokens["vic"], "")
+	a := h.Do("GET", "/api/v3/status?parts=rooms", h.tokens["vic"], "")
 	assert.Equal(t, 400, a.Status)
 	assert.Contains(t, a.Body, "the parts are machines, virtualClusters")
 }

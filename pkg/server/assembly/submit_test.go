@@ -163,7 +163,7 @@ func TestASubmissionSentAgainIsOne(t *testing.T) {
 	const key = "0123456789abcdef"
 	other := servertest.Start(t, h.cluster, servertest.Options{})
 	for _, server := range []*servertest.Server{h.Server, h.Server, other} {
-		a := server.Ask("POST", "/api/v3/jobs", h.tokens["ann"], string(data), "Idempotency-Key", key)
+		a := server.Do("POST", "/api/v3/jobs", h.tokens["ann"], string(data), "Idempotency-Key", key)
 		require.Equal(t, 200, a.Status, a.Body)
 		assert.Equal(t, "submitted", a.JSON()["outcome"], "the answer is that of the first time")
 	}
@@ -175,30 +175,30 @@ func TestASubmissionSentAgainIsOne(t *testing.T) {
 		change(&s)
 		changed, err := json.Marshal(s)
 		require.NoError(t, err)
-		a := other.Ask("POST", "/api/v3/jobs", h.tokens["ann"], string(changed), "Idempotency-Key", key)
+		a := other.Do("POST", "/api/v3/jobs", h.tokens["ann"], string(changed), "Idempotency-Key", key)
 		assert.Equal(t, 422, a.Status, "%s: %s", name, a.Body)
 		assert.Equal(t, "IdempotencyKeyError", a.Code())
 		assert.Equal(t, 404, h.as("ann", "GET", "/api/v3/jobs/ann/thrice", "").Status)
 	}
-	a := h.Ask("POST", "/api/v3/jobs", h.tokens["abe"], string(data), "Idempotency-Key", key)
+	a := h.Do("POST", "/api/v3/jobs", h.tokens["abe"], string(data), "Idempotency-Key", key)
 	assert.Equal(t, 200, a.Status, "another person's key is another one: %s", a.Body)
 	for _, bad := range []string{"short", strings.Repeat("k", 65), "with space"} {
-		assert.Equal(t, 400, h.Ask("POST", "/api/v3/jobs", h.tokens["ann"], string(data), "Idempotency-Key", bad).Status, bad)
+		assert.Equal(t, 400, h.Do("POST", "/api/v3/jobs", h.tokens["ann"], string(data), "Idempotency-Key", bad).Status, bad)
 	}
 	t.Run("a submission that was refused has used no key", func(t *testing.T) {
 		const key = "refused-at-first"
 		clash, err := json.Marshal(api.Submission{Text: strings.Replace(servertest.JobFile("twice", "speech"), "hello", "bye", 1)})
 		require.NoError(t, err)
-		assert.Equal(t, 409, h.Ask("POST", "/api/v3/jobs", h.tokens["ann"], string(clash), "Idempotency-Key", key).Status)
+		assert.Equal(t, 409, h.Do("POST", "/api/v3/jobs", h.tokens["ann"], string(clash), "Idempotency-Key", key).Status)
 		fine, err := json.Marshal(api.Submission{Text: strings.Replace(servertest.JobFile("twice-b", "speech"), "hello", "bye", 1)})
 		require.NoError(t, err)
-		assert.Equal(t, 200, h.Ask("POST", "/api/v3/jobs", h.tokens["ann"], string(fine), "Idempotency-Key", key).Status)
+		assert.Equal(t, 200, h.Do("POST", "/api/v3/jobs", h.tokens["ann"], string(fine), "Idempotency-Key", key).Status)
 	})
 	t.Run("the answer outlives the job", func(t *testing.T) {
 		h.letGo(t)
 		gone(t, h, "ann", "twice")
 		h.Eventually("it is gone", func() bool { return h.as("ann", "GET", "/api/v3/jobs/ann/twice", "").Status == 404 })
-		a := h.Ask("POST", "/api/v3/jobs", h.tokens["ann"], string(data), "Idempotency-Key", key)
+		a := h.Do("POST", "/api/v3/jobs", h.tokens["ann"], string(data), "Idempotency-Key", key)
 		assert.Equal(t, 200, a.Status, a.Body)
 		assert.Equal(t, 404, h.as("ann", "GET", "/api/v3/jobs/ann/twice", "").Status, "it isn't made again")
 		require.Equal(t, 200, h.as("ann", "POST", "/api/v3/jobs", string(data)).Status)

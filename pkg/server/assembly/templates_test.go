@@ -311,7 +311,7 @@ func TestTheCatalogueIsForEveryoneAndChangedByNobody(t *testing.T) {
 	h.as("ann", "GET", one, "").Into(&whole)
 	assert.Contains(t, whole.Job, "name: hello")
 	assert.NotContains(t, h.as("ann", "GET", one, "").Body, `"updated"`)
-	assert.Equal(t, 401, h.Ask("GET", one, "", "").Status)
+	assert.Equal(t, 401, h.Do("GET", one, "", "").Status)
 	put, err := json.Marshal(api.TemplateChange{Version: 1, Spec: whole.TemplateSpec})
 	require.NoError(t, err)
 	for _, who := range []string{"ann", "root"} {
@@ -344,7 +344,7 @@ func TestTheCatalogueIsForEveryoneAndChangedByNobody(t *testing.T) {
 func TestTwoReplicasKnowTheSameTemplates(t *testing.T) {
 	h := newHouse(t)
 	other := servertest.Start(t, h.cluster, servertest.Options{})
-	ask := func(who, method, path, body string) int { return other.Ask(method, path, h.tokens[who], body).Status }
+	ask := func(who, method, path, body string) int { return other.Do(method, path, h.tokens[who], body).Status }
 	id := h.save(t, "ann", "train", nil)
 	h.Eventually("the other replica knows it", func() bool { return ask("ann", "GET", "/api/v3/templates/"+id, "") == 200 })
 	again, err := json.Marshal(v1.TemplateSpec{Name: "train", Job: loose("x")})

@@ -78,7 +78,7 @@ func TestAWatchTellsWhatTheListHasAndWhatChanges(t *testing.T) {
 		for _, q := range []string{"?state=x", "?since=x", "?limit=x"} {
 			assert.Equal(t, 400, h.as("ann", "GET", watchPath+q, "").Status, q)
 		}
-		assert.Equal(t, 400, h.Ask("GET", watchPath, h.tokens["ann"], "", "Last-Event-ID", strings.Repeat("1", 200)).Status)
+		assert.Equal(t, 400, h.Do("GET", watchPath, h.tokens["ann"], "", "Last-Event-ID", strings.Repeat("1", 200)).Status)
 	})
 }
 
@@ -186,7 +186,7 @@ func TestAWatchEndsWithTheRightToIt(t *testing.T) {
 		token := h.SignIn("wanda")
 		w := h.Watch(watchPath, token, "")
 		w.Snapshot()
-		require.Equal(t, 200, h.Ask("DELETE", "/api/v2/authn/basic/logout", token, "").Status)
+		require.Equal(t, 200, h.Do("DELETE", "/api/v2/authn/basic/logout", token, "").Status)
 		assert.Equal(t, "UnauthorizedUserError", end(w))
 	})
 	t.Run("disabled", func(t *testing.T) {

@@ -29,34 +29,34 @@ func TestPathsHeadersAndMethods(t *testing.T) {
 	a = h.as("root", "PATCH", "/api/v2/jobs", "")
 	assert.Equal(t, 405, a.Status)
 	assert.Equal(t, "GET, HEAD, OPTIONS, POST", a.Header.Get("Allow"))
-	a = h.Ask("GET", "/api/v2/users/me?token=hunter2&code=hunter3", "hunter4hunter4", "")
+	a = h.Do("GET", "/api/v2/users/me?token=hunter2&code=hunter3", "hunter4hunter4", "")
 	assert.NotContains(t, a.Body, "hunter")
 	assert.NotContains(t, h.Printed.String(), "hunter")
 
 	// Pages of other origins send a preflight request.
-	a = h.Ask("OPTIONS", "/api/v2/jobs/ann~x/executionType", "", "", "Origin", "https://portal.example.org", "Access-Control-Request-Method", "PUT", "Access-Control-Request-Headers", "authorization,content-type")
+	a = h.Do("OPTIONS", "/api/v2/jobs/ann~x/executionType", "", "", "Origin", "https://portal.example.org", "Access-Control-Request-Method", "PUT", "Access-Control-Request-Headers", "authorization,content-type")
 	assert.Equal(t, 204, a.Status)
 	assert.Equal(t, "*", a.Header.Get("Access-Control-Allow-Origin"))
 	assert.Equal(t, "authorization,content-type", a.Header.Get("Access-Control-Allow-Headers"))
 	assert.Contains(t, a.Header.Get("Access-Control-Allow-Methods"), "PUT")
 	assert.Empty(t, a.Header.Get("Access-Control-Allow-Credentials"))
-	a = h.Ask("GET", "/api/v2/jobs", "", "")
+	a = h.Do("GET", "/api/v2/jobs", "", "")
 	assert.Equal(t, "*", a.Header.Get("Access-Control-Allow-Origin"), "refusals, too: the portal reads them")
 
 	// An unchanged response isn't sent again. The response to a HEAD request has no body.
 	a = h.as("vera", "GET", "/api/v2/jobs", "")
 	tag := a.Header.Get("ETag")
 	require.NotEmpty(t, tag)
-	assert.Equal(t, 304, h.Ask("GET", "/api/v2/jobs", h.tokens["vera"], "", "If-None-Match", tag).Status)
+	assert.Equal(t, 304, h.Do("GET", "/api/v2/jobs", h.tokens["vera"], "", "If-None-Match", tag).Status)
 	a = h.as("vera", "HEAD", "/api/v2/jobs", "")
 	assert.Equal(t, 200, a.Status)
 	assert.Empty(t, a.Body)
 
-	a = h.Ask("GET", "/api/v2/info", "", "", "X-Request-Id", "mine-0123456789")
+	a = h.Do("GET", "/api/v2/info", "", "", "X-Request-Id", "mine-0123456789")
 	assert.NotEqual(t, "mine-0123456789", a.Header.Get("X-Request-Id"), "the audit's id is the server's")
 	assert.Contains(t, h.Printed.String(), `"clientRequest":"mine-0123456789"`)
 	assert.Equal(t, "max-age=31536000", a.Header.Get("Strict-Transport-Security"))
-	a = h.Ask("GET", "/api/v2/info", "", "", "X-Request-Id", `forged"id`)
+	a = h.Do("GET", "/api/v2/info", "", "", "X-Request-Id", `forged"id`)
 	assert.NotEqual(t, `forged"id`, a.Header.Get("X-Request-Id"))
 
 	a = h.as("ann", "POST", "/api/v2/jobs", strings.Repeat("# much\n", 200_000))
@@ -73,10 +73,10 @@ func TestWhoAsksTooMuchWaits(t *testing.T) {
 	h := houseOn(t, c, servertest.Options{Settings: s})
 	last := 0
 	for range 30 {
-		last = h.Ask("GET", "/api/v2/info", "", "").Status
+		last = h.Do("GET", "/api/v2/info", "", "").Status
 	}
 	assert.Equal(t, 429, last)
-	a := h.Ask("GET", "/api/v2/info", "not a token", "")
+	a := h.Do("GET", "/api/v2/info", "not a token", "")
 	assert.Equal(t, 429, a.Status, "a token that is none doesn't help")
 	assert.Equal(t, "TooManyRequestsError", a.Code())
 	assert.NotEmpty(t, a.Header.Get("Retry-After"))

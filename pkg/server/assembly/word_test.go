@@ -26,7 +26,7 @@ func TestNoOneIsTakenOutOfAGroupThatAProviderKeepsThemIn(t *testing.T) {
 	h.person(t, "wes", "speech")
 	p, err := h.People.Update(t.Context(), "wes", func(u *v1.UserSpec) error { u.Identities = []v1.Identity{id}; return nil })
 	require.NoError(t, err)
-	_, err = h.People.NoteWord(t.Context(), p, v1.External{Provider: id.Provider, Subject: id.Subject, Groups: []string{"ops", "team"}, CheckedAt: metav1.Now()})
+	_, err = h.People.RecordAnswer(t.Context(), p, v1.External{Provider: id.Provider, Subject: id.Subject, Groups: []string{"ops", "team"}, CheckedAt: metav1.Now()})
 	require.NoError(t, err)
 	for path, body := range map[string]string{
 		"/users/wes/admin":          `{"admin":false}`,
@@ -46,7 +46,7 @@ func TestNoOneIsTakenOutOfAGroupThatAProviderKeepsThemIn(t *testing.T) {
 	p, err = h.People.Person("wes")
 	require.NoError(t, err)
 	assert.Empty(t, p.User.Spec.Groups, "a list that is sent back makes no one a member by name")
-	_, err = h.People.NoteWord(t.Context(), p, v1.External{Provider: id.Provider, Subject: id.Subject, CheckedAt: metav1.Now()})
+	_, err = h.People.RecordAnswer(t.Context(), p, v1.External{Provider: id.Provider, Subject: id.Subject, CheckedAt: metav1.Now()})
 	require.NoError(t, err)
 	ask("root", "PUT", "/users/wes/admin", `{"admin":false}`, 201)
 }

@@ -60,9 +60,9 @@ type Claim struct {
 	uid    types.UID
 }
 
-// Take creates a claim for a submission. If the person has already claimed the key, Take returns the existing claim, or ErrOther if the key was used
+// Claim creates a claim for a submission. If the person has already claimed the key, Claim returns the existing claim, or ErrOther if the key was used
 // for another submission.
-func (s *Store) Take(ctx context.Context, user string, uid types.UID, key string, digest [sha256.Size]byte) (*Claim, error) {
+func (s *Store) Claim(ctx context.Context, user string, uid types.UID, key string, digest [sha256.Size]byte) (*Claim, error) {
 	sum := sha256.Sum256([]byte(string(uid) + "\x00" + key))
 	want := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "submission-" + hex.EncodeToString(sum[:16]), Labels: map[string]string{v1.LabelPeople: v1.SecretSubmission, v1.LabelUser: user}},
@@ -99,8 +99,8 @@ func (s *Store) Done(ctx context.Context, c *Claim, answer string) error {
 	return nil
 }
 
-// Forget deletes a claim, so that the key can be used again after a failed submission.
-func (s *Store) Forget(ctx context.Context, c *Claim) error {
+// Release deletes a claim, so that the key can be used again after a failed submission.
+func (s *Store) Release(ctx context.Context, c *Claim) error {
 	err := s.secrets.Delete(ctx, c.name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &c.uid}})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("forget a submission: %w", err)
@@ -118,7 +118,7 @@ func (s *Store) Tidy(ctx context.Context) error {
 		}
 		for i := range list.Items {
 			if one := &list.Items[i]; s.now().Sub(one.CreationTimestamp.Time) > Life {
-				if err := s.Forget(ctx, &Claim{name: one.Name, uid: one.UID}); err != nil {
+				if err := s.Release(ctx, &Claim{name: one.Name, uid: one.UID}); err != nil {
 					return err
 				}
 			}

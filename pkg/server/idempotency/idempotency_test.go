@@ -27,7 +27,7 @@ func TestAKeyIsOfOneSubmission(t *testing.T) {
 	here, there := idempotency.New(c.Client, func() time.Time { return time.Now().Add(late) }), idempotency.New(c.Client, nil)
 	one, other := sha256.Sum256([]byte("one")), sha256.Sum256([]byte("other"))
 	take := func(s *idempotency.Store, uid, key string, digest [32]byte) (*idempotency.Claim, error) {
-		return s.Take(t.Context(), "ann", types.UID(uid), key, digest)
+		return s.Claim(t.Context(), "ann", types.UID(uid), key, digest)
 	}
 	claim, err := take(here, "1", "k", one)
 	require.NoError(t, err)
@@ -50,16 +50,16 @@ func TestAKeyIsOfOneSubmission(t *testing.T) {
 	require.NoError(t, here.Tidy(t.Context()))
 	claim, err = take(there, "1", "k", other)
 	require.NoError(t, err, "it was forgotten")
-	require.NoError(t, there.Forget(t.Context(), again), "that was another claim")
+	require.NoError(t, there.Release(t.Context(), again), "that was another claim")
 	_, err = take(there, "1", "k", one)
 	require.ErrorIs(t, err, idempotency.ErrOther)
 	require.Error(t, there.Done(t.Context(), again, "x"), "so was this")
-	require.NoError(t, there.Forget(t.Context(), claim))
+	require.NoError(t, there.Release(t.Context(), claim))
 
 	var together sync.WaitGroup
 	for range 8 {
 		together.Go(func() {
-			_, err := here.Take(t.Context(), "ann", "1", "at-once", one)
+			_, err := here.Claim(t.Context(), "ann", "1", "at-once", one)
 			assert.NoError(t, err)
 		})
 	}

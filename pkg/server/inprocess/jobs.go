@@ -43,10 +43,10 @@ func (lister) Await(context.Context, string, func(listing.Row) bool) {}
 
 const gonePause = 500 * time.Millisecond
 
-// Gone implements app.Lister.
-func (l lister) Gone(ctx context.Context, j *job.Job) (bool, error) {
+// WaitDeleted implements app.Lister.
+func (l lister) WaitDeleted(ctx context.Context, j *job.Job) (bool, error) {
 	for {
-		if gone, err := l.Client.Gone(ctx, j); gone || err != nil && ctx.Err() == nil {
+		if gone, err := l.Client.Deleted(ctx, j); gone || err != nil && ctx.Err() == nil {
 			return gone, err
 		}
 		select {

@@ -35,7 +35,7 @@ const (
 	connections = 64
 )
 
-func (d *Door) proxy(s *service) *httputil.ReverseProxy {
+func (d *Proxy) proxy(s *service) *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite:        func(p *httputil.ProxyRequest) { d.outward(s, p) },
 		ModifyResponse: s.inward,
@@ -55,7 +55,7 @@ func transport() *http.Transport {
 
 // asked adds the platform's password to a request. It is the last step before the request is sent, so that no other code reads the password.
 type asked struct {
-	door *Door
+	door *Proxy
 	s    *service
 	next http.RoundTripper
 }
@@ -73,7 +73,7 @@ func (a *asked) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // outward builds the request to the service from the browser's request.
-func (d *Door) outward(s *service, p *httputil.ProxyRequest) {
+func (d *Proxy) outward(s *service, p *httputil.ProxyRequest) {
 	p.Out.URL = s.address(p.In.URL)
 	p.Out.Host = ""
 	h := http.Header{}

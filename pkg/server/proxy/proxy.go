@@ -46,8 +46,8 @@ type Options struct {
 	Failed func(service string, err error)
 }
 
-// Door proxies requests to services. It allows only users who may open the pages of the service.
-type Door struct {
+// Proxy proxies requests to services. It allows only users who may open the pages of the service.
+type Proxy struct {
 	o        Options
 	services []*service
 }
@@ -63,8 +63,8 @@ type service struct {
 }
 
 // New returns a Door. It sends no requests.
-func New(o Options) (*Door, error) {
-	d := &Door{o: o}
+func New(o Options) (*Proxy, error) {
+	d := &Proxy{o: o}
 	for _, name := range slices.Sorted(maps.Keys(o.Services)) {
 		said := o.Services[name]
 		if said.URL == "" {
@@ -82,7 +82,7 @@ func New(o Options) (*Door, error) {
 }
 
 // Routes returns a route for each service at the origin of proxied pages. Users may use a service if the service's page is granted to them.
-func (d *Door) Routes() []server.Route {
+func (d *Proxy) Routes() []server.Route {
 	out := []server.Route{{Method: http.MethodGet, Path: ticketPath + "{service}", Rule: "open", Media: "*/*", Summary: "Exchanges the ticket of a browser for a cookie, and redirects it to the page", Serve: d.enter}}
 	for _, s := range d.services {
 		out = append(out, server.Route{
@@ -94,7 +94,7 @@ func (d *Door) Routes() []server.Route {
 }
 
 // Links returns links to the services, for the sign-in page.
-func (d *Door) Links() []pages.Link {
+func (d *Proxy) Links() []pages.Link {
 	var out []pages.Link
 	for _, s := range d.services {
 		out = append(out, pages.Link{Name: s.title(), Page: s.page, URL: func(host string) string {
@@ -124,7 +124,7 @@ var errRefused = &rules.ForbiddenError{Why: "this is not forwarded: use it insid
 var errWorker = &rules.ForbiddenError{Why: "pages behind the sign-in have no service worker"}
 
 // serve checks a request, and forwards it to the service.
-func (d *Door) serve(c *server.Call, s *service) error {
+func (d *Proxy) serve(c *server.Call, s *service) error {
 	r := c.Request
 	if err := c.Actions.MaySee(s.page); err != nil {
 		return err
@@ -231,7 +231,7 @@ func (o *outcome) err() error {
 }
 
 // away returns a handler for the error that a service can't be reached.
-func (d *Door) away(s *service) func(http.ResponseWriter, *http.Request, error) {
+func (d *Proxy) away(s *service) func(http.ResponseWriter, *http.Request, error) {
 	return func(w http.ResponseWriter, r *http.Request, err error) {
 		if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
 			wire.Fail(w, r, &wire.Error{Status: http.StatusRequestEntityTooLarge, Code: wire.CodeTooLarge, Message: "the body is too long"})

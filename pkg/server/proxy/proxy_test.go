@@ -174,7 +174,7 @@ func TestARequestBringsAServiceNothingThatTellsWhoAsks(t *testing.T) {
 		in.AddCookie(&http.Cookie{Name: name, Value: value})
 	}
 	out := &httputil.ProxyRequest{In: in, Out: in.Clone(t.Context())}
-	(&Door{}).outward(s, out)
+	(&Proxy{}).outward(s, out)
 	assert.Equal(t, "http://grafana:80/d/x?orgId=1", out.Out.URL.String())
 	assert.Equal(t, http.Header{"Accept": {"text/html"}, "User-Agent": {""}, "Cookie": {"grafana_session=its-own"}}, out.Out.Header)
 }

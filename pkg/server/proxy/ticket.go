@@ -39,7 +39,7 @@ var browserID = regexp.MustCompile(`^[0-9a-f]{40}$`)
 
 // OwnRoutes returns the routes for the server's own origin. One route creates tickets. In addition, each service has a route that redirects browsers
 // to the service's pages.
-func (d *Door) OwnRoutes() []server.Route {
+func (d *Proxy) OwnRoutes() []server.Route {
 	if len(d.services) == 0 {
 		return nil
 	}
@@ -57,7 +57,7 @@ var errNowhere = &wire.Error{Status: http.StatusNotFound, Code: wire.CodeNoAPI, 
 
 // moved redirects a browser from the former path of a page, at the server's own origin, to the page. Other programs get an error with the new
 // address, because many programs don't send their token after a redirect to another host.
-func (d *Door) moved(c *server.Call, s *service) error {
+func (d *Proxy) moved(c *server.Call, s *service) error {
 	at := d.o.Origin(c.Request.Host)
 	switch {
 	case at == "":
@@ -76,7 +76,7 @@ type ticketIn struct {
 }
 
 // ticket redirects a browser back to the proxied page that it requested, with a ticket for its session.
-func (d *Door) ticket(c *server.Call) error {
+func (d *Proxy) ticket(c *server.Call) error {
 	if err := c.Navigated(); err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (d *Door) ticket(c *server.Call) error {
 }
 
 // enter exchanges a ticket for a cookie. It then redirects the browser immediately, so that no page has an address with a ticket.
-func (d *Door) enter(c *server.Call) error {
+func (d *Proxy) enter(c *server.Call) error {
 	if err := c.Navigated(); err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (d *Door) enter(c *server.Call) error {
 }
 
 // fetchTicket returns a function that redirects a browser to the server's own origin to get a ticket.
-func (d *Door) fetchTicket(s *service) func(http.ResponseWriter, *http.Request) {
+func (d *Proxy) fetchTicket(s *service) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, r *http.Request) {
 		value, err := only(r, browserCookie)
 		if err != nil || value == "" {
@@ -171,7 +171,7 @@ func (s *service) below(to string) string {
 	return s.prefix() + "/"
 }
 
-func (d *Door) service(name string) (*service, error) {
+func (d *Proxy) service(name string) (*service, error) {
 	for _, s := range d.services {
 		if s.name == name {
 			return s, nil

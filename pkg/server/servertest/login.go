@@ -30,7 +30,7 @@ func (s *Server) Login(home, name string) {
 	store := login.Store{Path: filepath.Join(home, "paictl", "clusters.yaml")}
 	require.NoError(s.t, store.Change(s.t.Context(), func(f *login.File) error {
 		f.Clusters[name] = &login.Cluster{Server: s.URL, CA: string(s.CA()), User: name, Access: pair.Access, Refresh: pair.Refresh,
-			Expires: time.Now().Add(time.Duration(pair.Life) * time.Second)}
+			Expires: time.Now().Add(time.Duration(pair.Lifetime) * time.Second)}
 		return nil
 	}))
 }

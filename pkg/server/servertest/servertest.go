@@ -162,7 +162,7 @@ func (s *Server) Ended(user, vc, name string, at time.Time) {
 		Status: &fv1.FrameworkStatus{StartTime: when, RunTime: &when, CompletionTime: &when, TransitionTime: when, State: fv1.Completed,
 			AttemptStatus: fv1.FrameworkAttemptStatus{StartTime: when, CompletionTime: &when, CompletionStatus: &fv1.FrameworkAttemptCompletionStatus{CompletionStatus: &code}}}}
 	require.NoError(s.t, s.Store.SaveJob(s.t.Context(), f))
-	require.NoError(s.t, s.Store.MarkGone(s.t.Context(), f))
+	require.NoError(s.t, s.Store.MarkDeleted(s.t.Context(), f))
 }
 
 // Start runs a server until the test ends. It returns when the server is ready.
@@ -278,7 +278,7 @@ func (s *Server) Eventually(what string, ok func() bool) {
 // SignIn signs in a person as OpenPAI's clients do, and returns the token.
 func (s *Server) SignIn(name string) string {
 	s.t.Helper()
-	a := s.Ask("POST", "/api/v2/authn/basic/login", "", fmt.Sprintf(`{"username":%q,"password":%q}`, name, Password))
+	a := s.Do("POST", "/api/v2/authn/basic/login", "", fmt.Sprintf(`{"username":%q,"password":%q}`, name, Password))
 	require.Equal(s.t, http.StatusOK, a.Status, a.Body)
 	return a.JSON()["token"].(string)
 }
@@ -311,16 +311,16 @@ func (a *Answer) Code() string {
 	return code
 }
 
-// Ask sends a request and returns the response. If the token is "", the request contains no token.
-func (s *Server) Ask(method, path, token, body string, headers ...string) *Answer {
+// Do sends a request and returns the response. If the token is "", the request contains no token.
+func (s *Server) Do(method, path, token, body string, headers ...string) *Answer {
 	s.t.Helper()
 	r, a := s.ask(method, s.URL+path, token, body, headers...)
 	s.described(r, a)
 	return a
 }
 
-// AskPage is like Ask, but requests the pages of other services.
-func (s *Server) AskPage(method, path, token, body string, headers ...string) *Answer {
+// DoPage is like Ask, but requests the pages of other services.
+func (s *Server) DoPage(method, path, token, body string, headers ...string) *Answer {
 	s.t.Helper()
 	_, a := s.ask(method, s.ProxyURL+path, token, body, headers...)
 	return a
@@ -350,7 +350,7 @@ func (s *Server) ask(method, at, token, body string, headers ...string) (*http.R
 // Submit submits a small job.
 func (s *Server) Submit(token, name, vc string) *Answer {
 	s.t.Helper()
-	return s.Ask("POST", "/api/v2/jobs", token, JobFile(name, vc), "Content-Type", "text/yaml")
+	return s.Do("POST", "/api/v2/jobs", token, JobFile(name, vc), "Content-Type", "text/yaml")
 }
 
 // JobFile returns the file of a small job.

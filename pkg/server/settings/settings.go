@@ -155,11 +155,13 @@ func Address(host string, port int) string {
 	return "https://" + net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-// BrowserLife returns the lifetime of a browser's token.
-func (t *Tokens) BrowserLife() time.Duration { return time.Duration(t.BrowserHours) * time.Hour }
+// BrowserLifetime returns the lifetime of a browser's token.
+func (t *Tokens) BrowserLifetime() time.Duration { return time.Duration(t.BrowserHours) * time.Hour }
 
-// RefreshLife returns how long an unused refresh token stays valid.
-func (t *Tokens) RefreshLife() time.Duration { return time.Duration(t.RefreshDays) * 24 * time.Hour }
+// RefreshLifetime returns how long an unused refresh token stays valid.
+func (t *Tokens) RefreshLifetime() time.Duration {
+	return time.Duration(t.RefreshDays) * 24 * time.Hour
+}
 
-// KeyLife returns how long one key signs tokens.
-func (t *Tokens) KeyLife() time.Duration { return time.Duration(t.RotateDays) * 24 * time.Hour }
+// KeyLifetime returns how long one key signs tokens.
+func (t *Tokens) KeyLifetime() time.Duration { return time.Duration(t.RotateDays) * 24 * time.Hour }

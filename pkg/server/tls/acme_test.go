@@ -48,7 +48,7 @@ func startPebble(t *testing.T, client kubernetes.Interface, tlsPort, httpPort st
 	}
 	a, err := certificate.Ensure(t.Context(), client, time.Now())
 	require.NoError(t, err)
-	own, err := certificate.NewOwn(a, []string{"127.0.0.1"}, time.Now)
+	own, err := certificate.NewPlatformCertificates(a, []string{"127.0.0.1"}, time.Now)
 	require.NoError(t, err)
 	leaf, err := own.GetCertificate(nil)
 	require.NoError(t, err)
@@ -173,7 +173,7 @@ func replica(t *testing.T, client kubernetes.Interface, p *pebble, listen string
 	require.NoError(t, err)
 	a, err := certificate.Ensure(t.Context(), client, time.Now())
 	require.NoError(t, err)
-	own, err := certificate.NewOwn(a, []string{"gpu.example.org", "other.example.org", "10.0.0.1"}, time.Now)
+	own, err := certificate.NewPlatformCertificates(a, []string{"gpu.example.org", "other.example.org", "10.0.0.1"}, time.Now)
 	require.NoError(t, err)
 	public := certificate.NewACME(client, certificate.ACMEOptions{Directory: p.directory, Email: "root@example.org", Roots: roots, Names: []string{"GPU.example.org"}, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	l, err := certificate.Listen(t.Context(), listen, public.Beside(own), httpserver.Options{Connections: 100})

@@ -31,9 +31,9 @@ type Source interface {
 	GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
 }
 
-// Own provides certificates that the platform's CA signs, and replaces them before they expire. It stores the keys only in memory, so each server has
+// PlatformCertificates provides certificates that the platform's CA signs, and replaces them before they expire. It stores the keys only in memory, so each server has
 // different keys.
-type Own struct {
+type PlatformCertificates struct {
 	authority *Authority
 	hosts     []string
 	now       func() time.Time
@@ -42,15 +42,15 @@ type Own struct {
 	leaf *tls.Certificate
 }
 
-// NewOwn returns an Own with its first certificate. hosts lists the names and addresses in the certificate.
-func NewOwn(a *Authority, hosts []string, now func() time.Time) (*Own, error) {
-	o := &Own{authority: a, hosts: hosts, now: now}
+// NewPlatformCertificates returns an Own with its first certificate. hosts lists the names and addresses in the certificate.
+func NewPlatformCertificates(a *Authority, hosts []string, now func() time.Time) (*PlatformCertificates, error) {
+	o := &PlatformCertificates{authority: a, hosts: hosts, now: now}
 	_, err := o.GetCertificate(nil)
 	return o, err
 }
 
 // GetCertificate implements Source. It returns the same certificate for all names.
-func (o *Own) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+func (o *PlatformCertificates) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if now := o.now(); o.leaf == nil || now.After(o.leaf.Leaf.NotAfter.Add(-renewBefore)) {

@@ -105,7 +105,7 @@ func TestAClientThatTrustsTheAuthorityReachesTheServerByEachOfItsNames(t *testin
 	client := cluster(t)
 	a, err := certificate.Ensure(t.Context(), client, time.Now())
 	require.NoError(t, err)
-	own, err := certificate.NewOwn(a, []string{"gpu.example.org", "10.0.0.1", "fd00::1"}, time.Now)
+	own, err := certificate.NewPlatformCertificates(a, []string{"gpu.example.org", "10.0.0.1", "fd00::1"}, time.Now)
 	require.NoError(t, err)
 	address := serve(t, own)
 	for _, name := range []string{"gpu.example.org", "10.0.0.1", "fd00::1"} {
@@ -117,7 +117,7 @@ func TestAClientThatTrustsTheAuthorityReachesTheServerByEachOfItsNames(t *testin
 	require.Error(t, err)
 	_, err = shown(t, address, "gpu.example.org")
 	require.Error(t, err, "no one trusts it unasked")
-	_, err = certificate.NewOwn(a, nil, time.Now)
+	_, err = certificate.NewPlatformCertificates(a, nil, time.Now)
 	require.ErrorContains(t, err, "needs a name or an address")
 }
 
@@ -125,7 +125,7 @@ func TestACertificateIsMadeBeforeTheOneBeforeEnds(t *testing.T) {
 	a, err := certificate.Ensure(t.Context(), cluster(t), time.Now())
 	require.NoError(t, err)
 	now := time.Now()
-	own, err := certificate.NewOwn(a, []string{"a"}, func() time.Time { return now })
+	own, err := certificate.NewPlatformCertificates(a, []string{"a"}, func() time.Time { return now })
 	require.NoError(t, err)
 	first, err := own.GetCertificate(nil)
 	require.NoError(t, err)

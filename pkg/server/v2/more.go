@@ -46,7 +46,7 @@ func remove(c *server.Call) error {
 	}
 	wait, cancel := context.WithTimeout(c.Context(), removeTime)
 	defer cancel()
-	gone, err := j.Gone(wait)
+	gone, err := j.WaitDeleted(wait)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func ssh(c *server.Call) error {
 	for i := range d.Tasks {
 		t := &d.Tasks[i]
 		ports := d.Ports(t)["ssh"]
-		if t.Phase != job.Running || t.IP == "" || len(ports) == 0 || !d.TakesSSH(t.Role) {
+		if t.Phase != job.Running || t.IP == "" || len(ports) == 0 || !d.AcceptsSSH(t.Role) {
 			continue
 		}
 		out.Containers = append(out.Containers, sshContainer{t.PodUID, t.IP, strconv.Itoa(ports[0]), t.Role, t.Index})

@@ -20,7 +20,7 @@ func stays(d *app.Actions, name string, all []app.Group, leaves func(*v1.GroupSp
 		return err
 	}
 	for i := range all {
-		if g := &all[i].Spec; leaves(g) && p.ByWord(g) {
+		if g := &all[i].Spec; leaves(g) && p.InProviderGroup(g) {
 			return &wire.Error{Status: http.StatusConflict, Code: codeWord, Message: wire.Shown(p.Name) + " stays in the group " + wire.Shown(g.Name) + ", since the provider of their sign-in says so",
 				Remedy: "remove them from the group there, or remove the provider's group from " + wire.Shown(g.Name) + ", or disable the person"}
 		}
@@ -39,6 +39,6 @@ func besideWord(d *app.Actions, s *v1.UserSpec, all []app.Group, names []string,
 		return nil, err
 	}
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-		return !slices.Contains(s.Groups, name) && slices.ContainsFunc(all, func(g app.Group) bool { return g.Spec.Name == name && p.ByWord(&g.Spec) })
+		return !slices.Contains(s.Groups, name) && slices.ContainsFunc(all, func(g app.Group) bool { return g.Spec.Name == name && p.InProviderGroup(&g.Spec) })
 	}), nil
 }

@@ -256,7 +256,7 @@ func remove(c *server.Call) error {
 	if err := c.Place("gone", waits); err != nil {
 		return err
 	}
-	gone, err := j.Gone(c.Context())
+	gone, err := j.WaitDeleted(c.Context())
 	if err != nil {
 		return err
 	}

@@ -109,7 +109,7 @@ func given(c *server.Call) func(*app.Tokens, error) error {
 		if err != nil {
 			return notGranted(c, err)
 		}
-		return c.JSON(api.Tokens{AccessToken: pair.Access.Reveal(), TokenType: "Bearer", ExpiresIn: int(pair.Life.Seconds()), RefreshToken: pair.Refresh.Reveal()})
+		return c.JSON(api.Tokens{AccessToken: pair.Access.Reveal(), TokenType: "Bearer", ExpiresIn: int(pair.Lifetime.Seconds()), RefreshToken: pair.Refresh.Reveal()})
 	}
 }
 

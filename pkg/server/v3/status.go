@@ -34,8 +34,8 @@ type statusSink struct {
 	call *server.Call
 }
 
-// Whole implements app.StatusWatcher.
-func (s *statusSink) Whole(c *status.Cluster) error {
+// Snapshot implements app.StatusWatcher.
+func (s *statusSink) Snapshot(c *status.Cluster) error {
 	send, err := s.read(c)
 	if err != nil {
 		return err
@@ -64,8 +64,8 @@ func (s *statusSink) Changed(d *status.Delta) error {
 	return s.Flush()
 }
 
-// Alive implements app.StatusWatcher.
-func (s *statusSink) Alive() error {
+// Heartbeat implements app.StatusWatcher.
+func (s *statusSink) Heartbeat() error {
 	if !s.Begun() || !s.Quiet() {
 		return nil
 	}

@@ -90,8 +90,8 @@ func (s *sink) Left(c *listing.Change) error {
 	return s.AddJSON(api.EventGone, "", api.RemovedJob{UID: c.Row.UID, User: c.Row.User, Name: c.Row.Name})
 }
 
-// Told implements app.Watcher.
-func (s *sink) Told(place string) error { return s.Place(place) }
+// Place implements app.Watcher.
+func (s *sink) Place(place string) error { return s.Place(place) }
 
 // Problem implements app.Watcher.
 func (s *sink) Problem(err error) error {
@@ -106,8 +106,8 @@ func (s *sink) Problem(err error) error {
 	return s.Flush()
 }
 
-// Alive implements app.Watcher.
-func (s *sink) Alive(place string) error {
+// Heartbeat implements app.Watcher.
+func (s *sink) Heartbeat(place string) error {
 	if s.Begun() && !s.Quiet() {
 		return nil
 	}

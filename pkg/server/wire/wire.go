@@ -107,7 +107,7 @@ func (p *Packed) answer(w http.ResponseWriter, r *http.Request, status int, medi
 	default:
 		h.Set("Cache-Control", "no-store")
 	}
-	zips := p.length >= gzipFrom && TakesGzip(r)
+	zips := p.length >= gzipFrom && AcceptsGzip(r)
 	if zips {
 		h.Set("Content-Encoding", "gzip")
 	} else {
@@ -159,8 +159,8 @@ func has(headers []string, tag string) bool {
 	return false
 }
 
-// TakesGzip reports whether a client accepts responses that are compressed with gzip.
-func TakesGzip(r *http.Request) bool {
+// AcceptsGzip reports whether a client accepts responses that are compressed with gzip.
+func AcceptsGzip(r *http.Request) bool {
 	for _, line := range r.Header.Values("Accept-Encoding") {
 		for one := range strings.SplitSeq(line, ",") {
 			name, quality, _ := strings.Cut(one, ";")

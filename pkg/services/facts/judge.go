@@ -20,9 +20,9 @@ type Checker interface {
 	CheckAll(ctx context.Context, releases [][]ready.Target) ([]ready.State, error)
 }
 
-// Judge determines the states of services from the facts and the cluster's objects. The states are in the order of the facts. unowned holds the pods
+// States determines the states of services from the facts and the cluster's objects. The states are in the order of the facts. unowned holds the pods
 // without an owner, by service.
-func Judge(ctx context.Context, client kubernetes.Interface, c Checker, all []Service, unowned map[string][]corev1.Pod) ([]state.Status, error) {
+func States(ctx context.Context, client kubernetes.Interface, c Checker, all []Service, unowned map[string][]corev1.Pod) ([]state.Status, error) {
 	states, err := check(ctx, client, c, all)
 	if err != nil {
 		return nil, err

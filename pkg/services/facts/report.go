@@ -68,7 +68,7 @@ func (r *Reporter) Report(ctx context.Context) (*state.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	if out.Items, err = Judge(ctx, r.Client, r.Ready, readable, unowned); err != nil {
+	if out.Items, err = States(ctx, r.Client, r.Ready, readable, unowned); err != nil {
 		return nil, err
 	}
 	for i := range other {

@@ -34,9 +34,9 @@ func NewOwners(c kubernetes.Interface) *Owners {
 	return &Owners{client: c, gone: map[types.UID]bool{}}
 }
 
-// Lost reports whether a pod's owner no longer exists. No controller replaces or removes such a pod. A ReplicaSet doesn't count as an owner if its
+// Missing reports whether a pod's owner no longer exists. No controller replaces or removes such a pod. A ReplicaSet doesn't count as an owner if its
 // Deployment no longer exists.
-func (o *Owners) Lost(ctx context.Context, p *corev1.Pod) (bool, error) {
+func (o *Owners) Missing(ctx context.Context, p *corev1.Pod) (bool, error) {
 	ref := metav1.GetControllerOf(p)
 	if ref == nil {
 		return len(p.OwnerReferences) == 0, nil
@@ -79,7 +79,7 @@ func (o *Owners) learn(ctx context.Context, pods []corev1.Pod) error {
 	group.SetLimit(parallel)
 	for _, p := range one {
 		group.Go(func() error {
-			_, err := o.Lost(ctx, p)
+			_, err := o.Missing(ctx, p)
 			return err
 		})
 	}
@@ -129,7 +129,7 @@ func Unowned(ctx context.Context, c kubernetes.Interface, namespaces []string) (
 		}
 		for i := range pods {
 			p := &pods[i]
-			lost, err := owners.Lost(ctx, p)
+			lost, err := owners.Missing(ctx, p)
 			if err != nil {
 				return nil, err
 			}

@@ -269,7 +269,7 @@ func (m *maker) queue(j *status.Job, vc int) {
 	j.Position = len(v.Queue) + 1
 	j.Why = fmt.Sprintf("virtual cluster %s has %d GPUs free, and the job asks for %d", v.Name, v.Free, j.GPUs)
 	v.Queue = append(v.Queue, job.WaitingGang{Job: j.Title(), Queued: schedulerapi.Queued{VC: v.Name, Group: j.User + "~" + j.Name + "/default", State: schedulerapi.Waiting,
-		Since: j.Submitted, Pods: j.Tasks, User: j.User, Reason: j.Why, Asks: schedulerapi.Asks{GPUs: j.GPUs}}})
+		Since: j.Submitted, Pods: j.Tasks, User: j.User, Reason: j.Why, Request: schedulerapi.Request{GPUs: j.GPUs}}})
 }
 
 func (m *maker) services() {

@@ -89,7 +89,7 @@ func documented() *status.Cluster {
 	c.VirtualClusters = []status.VirtualCluster{{
 		VirtualCluster: schedulerapi.VirtualCluster{Name: "default", Policy: "balanced", Guaranteed: 16, Used: 8, Free: 8, WaitingGangs: 1, WaitingPods: 2},
 		Queue: []job.WaitingGang{{Job: "root/waits", Queued: schedulerapi.Queued{VC: "default", Group: "root~waits/default", State: schedulerapi.Waiting, Since: ago(90 * time.Second), Pods: 2, User: "root",
-			Reason: why, Asks: schedulerapi.Asks{GPUs: 16}}}},
+			Reason: why, Request: schedulerapi.Request{GPUs: 16}}}},
 	}}
 	for _, name := range []string{"agent", "alert-manager", "cluster-configuration", "grafana", "job-controller", "kube-state-metrics", "log-manager", "node-exporter", "prometheus", "scheduler", "storage", "watchdog"} {
 		s := state.Status{Name: name, Namespace: "pai-system", State: state.StateReady, Pods: 1, ReadyPods: 1, Chart: name + " 0.1.0", Updated: ago(3 * time.Minute), Configuration: state.ConfigurationCurrent}

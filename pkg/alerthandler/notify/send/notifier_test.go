@@ -31,8 +31,8 @@ func (m *memory) Save(_ context.Context, l *notify.Ledger) (err error) {
 
 type ignored struct{}
 
-func (ignored) Told(string, notify.Result, int) {}
-func (ignored) Failed(string)                   {}
+func (ignored) Notices(string, notify.Result, int) {}
+func (ignored) Failed(string)                      {}
 
 // A real mail server is unavailable for an hour. It then receives each mail once.
 func TestAMailServerComesBack(t *testing.T) {

@@ -160,7 +160,7 @@ func bring(ctx context.Context, w *bundle.Writer, f found, system string) error 
 	if sum != f.sum {
 		return hint.Errorf("run the command again when the file is complete", "%s has changed while it was read", f.file)
 	}
-	return w.Bring(f.artifact(system), temp)
+	return w.AddDriverPackage(f.artifact(system), temp)
 }
 
 func copyFile(from, to string) error {

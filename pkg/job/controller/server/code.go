@@ -92,7 +92,7 @@ func (s *Server) sendCode(w http.ResponseWriter, r *http.Request, sum string, ke
 func place(r *http.Request, of *httpserver.Places, keys ...string) (release func(), err error) {
 	ctx, cancel := context.WithTimeout(r.Context(), placeTime)
 	defer cancel()
-	if release, err = of.Take(ctx, keys...); err != nil {
+	if release, err = of.Acquire(ctx, keys...); err != nil {
 		return nil, fmt.Errorf("%w: as much code is being transferred as may be at a time; try again later", errUnavailable)
 	}
 	return release, nil

@@ -31,7 +31,7 @@ func (h *harness) gone(t *testing.T, user, name string, n int, tags string) *v1.
 	f.Status.State, f.Status.CompletionTime = v1.Completed, &at
 	f.Annotations[v1.AnnotationTags] = tags
 	require.NoError(t, h.store.SaveJob(t.Context(), f))
-	require.NoError(t, h.store.MarkGone(t.Context(), f))
+	require.NoError(t, h.store.MarkDeleted(t.Context(), f))
 	return f
 }
 

@@ -47,7 +47,7 @@ func (g *gang) source(token string) *barrier.Controller {
 func (g *gang) wait(t *testing.T, index int, timeout time.Duration) (*peers.Peers, error) {
 	w := &barrier.Wait{
 		Source: g.source(peers.Token(g.key, "f", "uid")), Attempt: 1, Role: "worker", Index: index, PodIP: address(index), Timeout: timeout,
-		Tell: func(string, ...any) {},
+		Log: func(string, ...any) {},
 	}
 	return w.For(t.Context())
 }
@@ -150,7 +150,7 @@ func TestPeersOfSomeoneElseAreRefused(t *testing.T) {
 	w := &barrier.Wait{
 		Source:  &barrier.Controller{URL: s.URL, Token: "token", Attempt: 1},
 		Attempt: 1, Role: "worker", PodIP: address(0), Timeout: 300 * time.Millisecond,
-		Tell: func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) },
+		Log: func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) },
 	}
 	_, err = w.For(t.Context())
 	require.Error(t, err)

@@ -107,8 +107,8 @@ func TestTheTableOfErrors(t *testing.T) {
 		assert.NotEmpty(t, x.Meaning)
 		assert.Contains(t, []Action{None, Look, Reset, Restart}, x.Action)
 	}
-	assert.True(t, FindXID(79).Sick())
-	assert.False(t, FindXID(13).Sick())
+	assert.True(t, FindXID(79).BreaksGPU())
+	assert.False(t, FindXID(13).BreaksGPU())
 	assert.Equal(t, "XID 13: a program used the graphics engine incorrectly", FindXID(13).String())
 	assert.Equal(t, "XID 7777: an unknown error", FindXID(7777).String())
 }

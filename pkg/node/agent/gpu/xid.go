@@ -69,8 +69,8 @@ func FindXID(code int) XID {
 	return XID{code, "an unknown error", Look}
 }
 
-// Sick reports whether a GPU with this error no longer works correctly.
-func (x XID) Sick() bool { return x.Action == Reset || x.Action == Restart }
+// BreaksGPU reports whether a GPU with this error no longer works correctly.
+func (x XID) BreaksGPU() bool { return x.Action == Reset || x.Action == Restart }
 
 // String returns the meaning of the error and the remedy.
 func (x XID) String() string {

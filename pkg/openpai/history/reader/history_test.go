@@ -61,7 +61,7 @@ func source(t *testing.T, d *historytest.Database) *Source {
 
 // into returns Options that add jobs to a history.
 func into(to archive.Store) Options {
-	return Options{Now: clock, Known: all(false), Give: func(ctx context.Context, part io.Reader, size int64) error {
+	return Options{Now: clock, Known: all(false), Store: func(ctx context.Context, part io.Reader, size int64) error {
 		_, err := to.Import(ctx, part, size, false)
 		return err
 	}}
@@ -76,7 +76,7 @@ func all(known bool) func(context.Context, []string) ([]bool, error) {
 
 func take(t *testing.T, d *historytest.Database, o Options) *history.Report {
 	t.Helper()
-	r, err := source(t, d).Take(t.Context(), o)
+	r, err := source(t, d).Read(t.Context(), o)
 	require.NoError(t, err)
 	return r
 }
@@ -157,7 +157,7 @@ func TestASecondRunAddsNothing(t *testing.T) {
 	require.NoError(t, err)
 	o := into(to)
 	added := 0
-	o.Give = func(ctx context.Context, part io.Reader, size int64) error {
+	o.Store = func(ctx context.Context, part io.Reader, size int64) error {
 		i, err := to.Import(ctx, part, size, false)
 		if err == nil {
 			added += i.Jobs
@@ -198,12 +198,12 @@ func TestARunThatIsCutOffLeavesNothingHereAndTheNextFinishesIt(t *testing.T) {
 	to := place(t, archive.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	o := into(to)
-	give := o.Give
-	o.Give = func(_ context.Context, part io.Reader, size int64) error {
+	give := o.Store
+	o.Store = func(_ context.Context, part io.Reader, size int64) error {
 		cancel() // while the first part is being sent
 		return errors.Join(give(t.Context(), part, size), context.Canceled)
 	}
-	r, err := source(t, d).Take(ctx, o)
+	r, err := source(t, d).Read(ctx, o)
 	require.ErrorIs(t, err, context.Canceled)
 	assert.Zero(t, r.Jobs, "what no one has confirmed isn't reported")
 	left, err := os.ReadDir(temporary)
@@ -221,9 +221,9 @@ func TestJobsAreGivenInParts(t *testing.T) {
 	}
 	o := into(to)
 	parts, steps := 0, []int{}
-	give := o.Give
-	o.Part, o.Told = pageJobs, func(done, all int) { assert.Equal(t, 2*pageJobs+1, all); steps = append(steps, done) }
-	o.Give = func(ctx context.Context, part io.Reader, size int64) error {
+	give := o.Store
+	o.Part, o.Progress = pageJobs, func(done, all int) { assert.Equal(t, 2*pageJobs+1, all); steps = append(steps, done) }
+	o.Store = func(ctx context.Context, part io.Reader, size int64) error {
 		parts++
 		return give(ctx, part, size)
 	}

@@ -19,7 +19,7 @@ const (
 func (t *taker) leave(row *row, why error) {
 	t.report.LeftOutCount++
 	if len(t.report.LeftOut) < maxLeftOut {
-		t.report.LeftOut = append(t.report.LeftOut, history.LeftOut{Framework: shown(row.name), User: shown(row.user), Name: shown(row.job), Why: why.Error()})
+		t.report.LeftOut = append(t.report.LeftOut, history.SkippedJob{Framework: shown(row.name), User: shown(row.user), Name: shown(row.job), Why: why.Error()})
 	}
 }
 

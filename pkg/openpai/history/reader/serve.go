@@ -24,7 +24,7 @@ func Main(args []string) int { return run(args, connect) }
 
 // database is the part of a Source that the program uses. Tests replace it.
 type database interface {
-	Take(ctx context.Context, o Options) (*history.Report, error)
+	Read(ctx context.Context, o Options) (*history.Report, error)
 	Close() error
 }
 
@@ -130,7 +130,7 @@ func (s *session) serve(ctx context.Context, open func(ctx context.Context, from
 	if m, err = s.next(ctx, history.TypeTake); err != nil {
 		return err
 	}
-	report, err := d.Take(ctx, s.options(m.DryRun))
+	report, err := d.Read(ctx, s.options(m.DryRun))
 	if s.lost != nil {
 		return s.lost
 	}
@@ -144,11 +144,11 @@ func (s *session) serve(ctx context.Context, open func(ctx context.Context, from
 
 // options returns Options whose functions communicate with paictl.
 func (s *session) options(dryRun bool) Options {
-	o := Options{Now: time.Now, Known: s.known, Told: func(done, all int) {
+	o := Options{Now: time.Now, Known: s.known, Progress: func(done, all int) {
 		_ = s.Send(&history.Message{Type: history.TypeTold, Checked: done, All: all}) // the context ends with the connection
 	}}
 	if !dryRun {
-		o.Give = s.give
+		o.Store = s.give
 	}
 	return o
 }

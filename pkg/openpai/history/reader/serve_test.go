@@ -45,7 +45,7 @@ type fakeDatabase struct{}
 
 func (fakeDatabase) Close() error { return nil }
 
-func (fakeDatabase) Take(ctx context.Context, o Options) (_ *history.Report, err error) {
+func (fakeDatabase) Read(ctx context.Context, o Options) (_ *history.Report, err error) {
 	pipe, err := os.OpenFile(os.Getenv(pipeVariable), os.O_WRONLY, 0) // it is closed when the program exits
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (fakeDatabase) Take(ctx context.Context, o Options) (_ *history.Report, err
 	defer os.RemoveAll(dir)
 	fmt.Fprintln(pipe, "gives a part")
 	const size = 1 << 20 // more than a pipe holds
-	return &history.Report{Jobs: 3}, o.Give(ctx, strings.NewReader(strings.Repeat("x", size)), size)
+	return &history.Report{Jobs: 3}, o.Store(ctx, strings.NewReader(strings.Repeat("x", size)), size)
 }
 
 // asPaictl takes jobs until it is interrupted. Then it prints how the interruption ended.
@@ -70,7 +70,7 @@ func asPaictl() int {
 		return 1
 	}
 	defer s.Close()
-	r, err := s.Take(ctx, history.Options{Give: func(ctx context.Context, _ io.Reader, _ int64) error {
+	r, err := s.Read(ctx, history.Options{Store: func(ctx context.Context, _ io.Reader, _ int64) error {
 		<-ctx.Done()
 		return errors.New("what the controller says")
 	}})
@@ -201,7 +201,7 @@ func taken(t *testing.T, from string, to archive.Store) (*history.Report, error)
 		return nil, err
 	}
 	defer s.Close()
-	return s.Take(t.Context(), history.Options{Known: func(string) bool { return false }, Give: func(ctx context.Context, part io.Reader, size int64) error {
+	return s.Read(t.Context(), history.Options{Known: func(string) bool { return false }, Store: func(ctx context.Context, part io.Reader, size int64) error {
 		_, err := to.Import(ctx, part, size, false)
 		return err
 	}})

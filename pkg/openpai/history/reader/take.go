@@ -27,22 +27,22 @@ const (
 	writers = 128
 )
 
-// Options specifies how Take handles the jobs that it reads.
+// Options specifies how Read handles the jobs that it reads.
 type Options struct {
 	// Known reports for each of the given UIDs whether the history already has the job.
 	Known func(ctx context.Context, uids []string) ([]bool, error)
-	// Give stores a part of size bytes in a history. If Give is nil, the run is a dry run.
-	Give func(ctx context.Context, part io.Reader, size int64) error
-	// Told is called after each step with the number of processed jobs and the number of all jobs. It may be nil.
-	Told func(done, all int)
-	Now  func() time.Time
+	// Store stores a part of size bytes in a history. If Store is nil, the run is a dry run.
+	Store func(ctx context.Context, part io.Reader, size int64) error
+	// Progress is called after each step with the number of processed jobs and the number of all jobs. It may be nil.
+	Progress func(done, all int)
+	Now      func() time.Time
 	// Part is the approximate number of jobs in one part; 0 means a thousand.
 	Part int
 }
 
-// Take reads all jobs, and passes on the finished jobs in parts. It also passes on jobs that the history already has, because an earlier run may
+// Read reads all jobs, and passes on the finished jobs in parts. It also passes on jobs that the history already has, because an earlier run may
 // have been interrupted before their data was complete. If an error occurs, the report describes the jobs before the error.
-func (s *Source) Take(ctx context.Context, o Options) (*history.Report, error) {
+func (s *Source) Read(ctx context.Context, o Options) (*history.Report, error) {
 	t := newTaker(s, o)
 	err := t.run(ctx)
 	if err = errors.Join(err, t.drop()); ctx.Err() != nil {
@@ -69,7 +69,7 @@ type taker struct {
 }
 
 func newTaker(s *Source, o Options) *taker {
-	return &taker{Source: s, o: o, report: &history.Report{LeftOut: []history.LeftOut{}}, people: tally{}, seen: map[string]bool{}, room: semaphore.NewWeighted(maxDecoded)}
+	return &taker{Source: s, o: o, report: &history.Report{LeftOut: []history.SkippedJob{}}, people: tally{}, seen: map[string]bool{}, room: semaphore.NewWeighted(maxDecoded)}
 }
 
 // counted is a job that the report will count once the job has been passed on.
@@ -96,8 +96,8 @@ func (t *taker) run(ctx context.Context) error {
 			return err
 		}
 		after, done = page[len(page)-1].name, done+len(page)
-		if t.o.Told != nil {
-			t.o.Told(done, max(all, done))
+		if t.o.Progress != nil {
+			t.o.Progress(done, max(all, done))
 		}
 	}
 }
@@ -110,7 +110,7 @@ func (t *taker) take(ctx context.Context, page []row) error {
 		if err := t.enqueue(ctx, jobs); err != nil {
 			return err
 		}
-		if t.o.Give != nil && len(jobs) > 0 {
+		if t.o.Store != nil && len(jobs) > 0 {
 			if err := t.save(ctx, jobs); err != nil {
 				return err
 			}
@@ -249,7 +249,7 @@ func (t *taker) give(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		err = t.o.Give(ctx, file, size)
+		err = t.o.Store(ctx, file, size)
 		if err = errors.Join(err, file.Close(), t.drop()); err != nil {
 			return err
 		}

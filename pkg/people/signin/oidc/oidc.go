@@ -124,20 +124,20 @@ func (i *Issuer) away(err error) error {
 	return fmt.Errorf("%w: the issuer %s can't be reached: %w", people.ErrUnavailable, i.o.Name, err)
 }
 
-// Ask holds the secret values of a browser's authorization request. The caller stores the encrypted Ask until the browser returns.
-type Ask struct {
+// PendingRequest holds the secret values of a browser's authorization request. The caller stores the encrypted PendingRequest until the browser returns.
+type PendingRequest struct {
 	State    string `json:"state"`
 	Nonce    string `json:"nonce"`
 	Verifier string `json:"verifier"`
 }
 
 // Begin returns the issuer's address for the redirect of the browser, and the values that Finish needs.
-func (i *Issuer) Begin() (address string, ask Ask, err error) {
+func (i *Issuer) Begin() (address string, ask PendingRequest, err error) {
 	p, err := i.provider()
 	if err != nil {
 		return "", ask, err
 	}
-	ask = Ask{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier()}
+	ask = PendingRequest{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier()}
 	return i.config(p).AuthCodeURL(ask.State, oidc.Nonce(ask.Nonce), oauth2.S256ChallengeOption(ask.Verifier)), ask, nil
 }
 
@@ -154,7 +154,7 @@ var (
 )
 
 // Finish completes a sign-in with the parameters that a browser returned. It returns the person's identity.
-func (i *Issuer) Finish(ctx context.Context, back url.Values, ask Ask) (*signin.Identity, error) {
+func (i *Issuer) Finish(ctx context.Context, back url.Values, ask PendingRequest) (*signin.Identity, error) {
 	if ask.State == "" || subtle.ConstantTimeCompare([]byte(back.Get("state")), []byte(ask.State)) != 1 {
 		return nil, ErrMismatch
 	}

@@ -86,19 +86,19 @@ func TestAnAnswerToAnotherQuestionIsRefused(t *testing.T) {
 	another := open(t, other)
 	for what, c := range map[string]struct {
 		by     *oidc.Issuer
-		change func(url.Values, *oidc.Ask)
+		change func(url.Values, *oidc.PendingRequest)
 		err    error
 	}{
-		"another state":      {i, func(_ url.Values, a *oidc.Ask) { a.State += "x" }, oidc.ErrMismatch},
-		"no state":           {i, func(q url.Values, a *oidc.Ask) { q.Del("state"); a.State = "" }, oidc.ErrMismatch},
-		"another nonce":      {i, func(_ url.Values, a *oidc.Ask) { a.Nonce += "x" }, oidc.ErrMismatch},
-		"no nonce":           {i, func(_ url.Values, a *oidc.Ask) { a.Nonce = "" }, oidc.ErrMismatch},
-		"another verifier":   {i, func(_ url.Values, a *oidc.Ask) { a.Verifier += "x" }, oidc.ErrRefused},
-		"another issuer":     {i, func(q url.Values, _ *oidc.Ask) { q.Set("iss", "https://evil.example.org") }, oidc.ErrMismatch},
-		"another client":     {another, func(url.Values, *oidc.Ask) {}, oidc.ErrRefused},
-		"a code made up":     {i, func(q url.Values, _ *oidc.Ask) { q.Set("code", "x") }, oidc.ErrRefused},
-		"no code":            {i, func(q url.Values, _ *oidc.Ask) { q.Del("code") }, oidc.ErrRefused},
-		"a person's refusal": {i, func(q url.Values, _ *oidc.Ask) { q.Set("error", "access_denied") }, oidc.ErrRefused},
+		"another state":      {i, func(_ url.Values, a *oidc.PendingRequest) { a.State += "x" }, oidc.ErrMismatch},
+		"no state":           {i, func(q url.Values, a *oidc.PendingRequest) { q.Del("state"); a.State = "" }, oidc.ErrMismatch},
+		"another nonce":      {i, func(_ url.Values, a *oidc.PendingRequest) { a.Nonce += "x" }, oidc.ErrMismatch},
+		"no nonce":           {i, func(_ url.Values, a *oidc.PendingRequest) { a.Nonce = "" }, oidc.ErrMismatch},
+		"another verifier":   {i, func(_ url.Values, a *oidc.PendingRequest) { a.Verifier += "x" }, oidc.ErrRefused},
+		"another issuer":     {i, func(q url.Values, _ *oidc.PendingRequest) { q.Set("iss", "https://evil.example.org") }, oidc.ErrMismatch},
+		"another client":     {another, func(url.Values, *oidc.PendingRequest) {}, oidc.ErrRefused},
+		"a code made up":     {i, func(q url.Values, _ *oidc.PendingRequest) { q.Set("code", "x") }, oidc.ErrRefused},
+		"no code":            {i, func(q url.Values, _ *oidc.PendingRequest) { q.Del("code") }, oidc.ErrRefused},
+		"a person's refusal": {i, func(q url.Values, _ *oidc.PendingRequest) { q.Set("error", "access_denied") }, oidc.ErrRefused},
 	} {
 		t.Run(what, func(t *testing.T) {
 			address, ask, err := i.Begin()

@@ -29,9 +29,9 @@ func TestTheUseOfHeldGPUs(t *testing.T) {
 		return io.NopCloser(strings.NewReader(`{"status":"success","data":{"resultType":"vector","result":[` + one("measured", "12") + "," + one("used", "6.5") + "," + one("idle", "3") + `]}}`)), nil
 	}
 	r := &Reader{Ask: answer}
-	out, err := r.Held(t.Context(), "ann", `a"b`, noon.Add(-36*time.Hour), noon)
+	out, err := r.Occupied(t.Context(), "ann", `a"b`, noon.Add(-36*time.Hour), noon)
 	require.NoError(t, err)
-	require.Equal(t, []HeldUse{{"ann", "vision", 2 * 12 * 300, 2 * 6.5 * 300, 2 * 3 * 300}}, out)
+	require.Equal(t, []OccupiedUse{{"ann", "vision", 2 * 12 * 300, 2 * 6.5 * 300, 2 * 3 * 300}}, out)
 	require.Len(t, asked, 2)
 	var windows []string
 	for _, q := range asked {
@@ -41,11 +41,11 @@ func TestTheUseOfHeldGPUs(t *testing.T) {
 		windows = append(windows, window)
 	}
 	assert.ElementsMatch(t, []string{"86400s:300s", "43200s:300s"}, windows)
-	_, err = r.Held(t.Context(), "", "", noon, noon)
+	_, err = r.Occupied(t.Context(), "", "", noon, noon)
 	require.ErrorContains(t, err, "since")
-	_, err = (&Reader{}).Held(t.Context(), "", "", noon.Add(-time.Hour), noon)
+	_, err = (&Reader{}).Occupied(t.Context(), "", "", noon.Add(-time.Hour), noon)
 	require.ErrorIs(t, err, ErrNone)
 	r.Ask = func(context.Context, string, string, url.Values) (io.ReadCloser, error) { return nil, errors.New("x") }
-	_, err = r.Held(t.Context(), "", "", noon.Add(-time.Hour), noon)
+	_, err = r.Occupied(t.Context(), "", "", noon.Add(-time.Hour), noon)
 	require.ErrorIs(t, err, ErrAway)
 }

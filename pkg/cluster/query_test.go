@@ -21,7 +21,7 @@ func TestMachinesAreHeardInOneRoundTripWithTheirStatus(t *testing.T) {
 	l.host("w2").server.SetFault(sshtest.Fault{RefuseAuth: true})
 	var mu sync.Mutex
 	said, errs := map[string]string{}, map[string]error{}
-	st, err := HearFrom(t.Context(), l.spec(), o, func(n *engine.Node) string {
+	st, err := QueryMachines(t.Context(), l.spec(), o, func(n *engine.Node) string {
 		if n.Hostname == "w1" {
 			return "echo begun; /bin/sleep 60"
 		}

@@ -97,11 +97,11 @@ func TestPagesBehindTheDoorDontReachIntoTheServersOwn(t *testing.T) {
 		assert.Empty(t, a.Header.Values(policy), method)
 		assert.Empty(t, a.Header.Values(policy+"-Report-Only"), method)
 	}
-	a := h.AskPage("GET", "/ours/worker.js", h.tokens["root"], "", "Service-Worker", "script")
+	a := h.DoPage("GET", "/ours/worker.js", h.tokens["root"], "", "Service-Worker", "script")
 	assert.Equal(t, 403, a.Status, "it could answer for a page of the service, with headers of its own choice")
 	seen := map[int]bool{}
 	for _, path := range []string{"/ours/", "/nowhere", "/sign-in", "/api/v3/signin/oidc/lab/return?code=x", "/a//b", "/api/v3/signin/oidc/lab/return?code=x", "/nowhere", "/sign-in"} {
-		a := h.Ask("GET", path, "", "")
+		a := h.Do("GET", path, "", "")
 		seen[a.Status] = true
 		assert.Equal(t, []string{"same-origin"}, a.Header.Values(policy), "%s: %d", path, a.Status)
 	}

@@ -15,14 +15,14 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// Room is the part of a machine that pods don't request, in thousandths of a processor and in MiB.
-type Room struct {
+// FreeCapacity is the part of a machine that pods don't request, in thousandths of a processor and in MiB.
+type FreeCapacity struct {
 	Machine            string
 	MilliCPU, MemoryMB int64
 }
 
-// Rooms returns the free part of each machine that runs jobs.
-func (c *Client) Rooms(ctx context.Context) ([]Room, error) {
+// FreeCapacity returns the free part of each machine that runs jobs.
+func (c *Client) FreeCapacity(ctx context.Context) ([]FreeCapacity, error) {
 	nodes, err := c.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, c.Explain(fmt.Errorf("read the nodes: %w", err))
@@ -32,15 +32,15 @@ func (c *Client) Rooms(ctx context.Context) ([]Room, error) {
 		return nil, c.Explain(fmt.Errorf("read the pods of all machines: %w", err))
 	}
 	marked := slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool { return n.Labels[labelWorker] == "true" })
-	at := map[string]*Room{}
-	out := make([]Room, 0, len(nodes.Items))
+	at := map[string]*FreeCapacity{}
+	out := make([]FreeCapacity, 0, len(nodes.Items))
 	for i := range nodes.Items {
 		n := &nodes.Items[i]
 		if _, lost := notReady(n); lost || n.Spec.Unschedulable || marked && n.Labels[labelWorker] != "true" {
 			continue
 		}
 		has := n.Status.Allocatable
-		out = append(out, Room{Machine: n.Name, MilliCPU: has.Cpu().MilliValue(), MemoryMB: has.Memory().Value() >> 20})
+		out = append(out, FreeCapacity{Machine: n.Name, MilliCPU: has.Cpu().MilliValue(), MemoryMB: has.Memory().Value() >> 20})
 		at[n.Name] = &out[len(out)-1]
 	}
 	for i := range pods.Items {
@@ -55,9 +55,9 @@ func (c *Client) Rooms(ctx context.Context) ([]Room, error) {
 // errNoQueue explains why no outlook for GPUs is known in a cluster without the GPU scheduler.
 var errNoQueue = errors.New("this cluster has no scheduler for GPUs, and Kubernetes places them")
 
-// RoomOutlook returns the outlook of a job that the GPU scheduler doesn't place. The outlook depends on the free processors and memory of the
+// CapacityOutlook returns the outlook of a job that the GPU scheduler doesn't place. The outlook depends on the free processors and memory of the
 // machines. err explains why these aren't known.
-func (p *Prepared) RoomOutlook(rooms []Room, err error, machines bool) *Outlook {
+func (p *Prepared) CapacityOutlook(rooms []FreeCapacity, err error, machines bool) *Outlook {
 	if err != nil {
 		return p.unknown(err)
 	}

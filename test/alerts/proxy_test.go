@@ -108,11 +108,11 @@ func TestTheDoorLetsThroughWhoIsGrantedThePage(t *testing.T) {
 			{"GET", "/unknown/metrics", "", map[string]int{"root": 401}}, // it has no password to show
 		} {
 			for who, want := range c.want {
-				a := s.AskPage(c.method, c.path, tokens[who], c.body, "Content-Type", kindOf(c.body))
+				a := s.DoPage(c.method, c.path, tokens[who], c.body, "Content-Type", kindOf(c.body))
 				assert.Equal(t, want, a.Status, "%s %s as %q: %s", c.method, c.path, who, a.Body)
 			}
 		}
-		a := s.AskPage("GET", "/prometheus/api/v1/query?query=count(up==1)", tokens["sees"], "")
+		a := s.DoPage("GET", "/prometheus/api/v1/query?query=count(up==1)", tokens["sees"], "")
 		assert.Contains(t, a.Body, `"status":"success"`)
 	})
 	t.Run("an application token needs the scope", func(t *testing.T) {
@@ -124,8 +124,8 @@ func TestTheDoorLetsThroughWhoIsGrantedThePage(t *testing.T) {
 		}{{[]peoplerules.Scope{"read"}, 200, 403}, {[]peoplerules.Scope{"submit"}, 403, 403}, {[]peoplerules.Scope{"read", "admin"}, 200, 200}} {
 			made, err := s.Tokens.Application(t.Context(), p, token.New{Scopes: c.scopes})
 			require.NoError(t, err)
-			assert.Equal(t, c.read, s.AskPage("GET", "/alert-manager/api/v2/silences", made.Token.Reveal(), "").Status, c.scopes)
-			assert.Equal(t, c.write, s.AskPage("POST", "/alert-manager/api/v2/silences", made.Token.Reveal(), aSilence, "Content-Type", "application/json").Status, c.scopes)
+			assert.Equal(t, c.read, s.DoPage("GET", "/alert-manager/api/v2/silences", made.Token.Reveal(), "").Status, c.scopes)
+			assert.Equal(t, c.write, s.DoPage("POST", "/alert-manager/api/v2/silences", made.Token.Reveal(), aSilence, "Content-Type", "application/json").Status, c.scopes)
 		}
 	})
 	t.Run("a path that could be read in two ways goes nowhere", func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestTheDoorLetsThroughWhoIsGrantedThePage(t *testing.T) {
 			assert.Equal(t, 400, resp.StatusCode, path)
 		}
 		for _, path := range []string{"/Prometheus/API/V1/Admin/tsdb/snapshot", "/prometheus/-/Quit/", "/PROMETHEUS/DEBUG/pprof/"} {
-			assert.Equal(t, 403, s.AskPage("POST", path, tokens["root"], "").Status, path)
+			assert.Equal(t, 403, s.DoPage("POST", path, tokens["root"], "").Status, path)
 		}
 	})
 
@@ -222,7 +222,7 @@ func TestTheDoorLetsThroughWhoIsGrantedThePage(t *testing.T) {
 		}
 		assert.Equal(t, []string{"max-age=31536000"}, r.Header.Values("Strict-Transport-Security"), "the server's own")
 		assert.Equal(t, 502, visit(t, s, "GET", s.ProxyURL+"/echo/elsewhere", "", "Authorization", "Bearer "+tokens["root"]).StatusCode)
-		assert.Equal(t, 413, s.AskPage("POST", "/echo/x", tokens["root"], strings.Repeat("x", 2<<20)).Status)
+		assert.Equal(t, 413, s.DoPage("POST", "/echo/x", tokens["root"], strings.Repeat("x", 2<<20)).Status)
 	})
 	t.Run("signing out ends the session", func(t *testing.T) {
 		r := visit(t, s, "DELETE", "/api/v3/session", "", "Cookie", session)
@@ -233,11 +233,11 @@ func TestTheDoorLetsThroughWhoIsGrantedThePage(t *testing.T) {
 	})
 	t.Run("a service that doesn't take the password is no sign-in", func(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(m.access, "password"), []byte("another"), 0o600))
-		a := s.AskPage("GET", aQuery, tokens["sees"], "")
+		a := s.DoPage("GET", aQuery, tokens["sees"], "")
 		assert.Equal(t, 502, a.Status, a.Body)
 		assert.Empty(t, a.Header.Get("WWW-Authenticate"))
 		require.NoError(t, os.WriteFile(filepath.Join(m.access, "password"), []byte(metricsPassword), 0o600))
-		assert.Equal(t, 200, s.AskPage("GET", aQuery, tokens["sees"], "").Status)
+		assert.Equal(t, 200, s.DoPage("GET", aQuery, tokens["sees"], "").Status)
 	})
 	printed := s.Printed.String()
 	assert.NotContains(t, printed, metricsPassword)

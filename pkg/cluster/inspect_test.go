@@ -18,7 +18,7 @@ func TestAMachineIsLookedAtInOneRoundTripAndNothingOfItSpoilsTheRest(t *testing.
 	l.host("w2").server.Close()
 	l.host("w1").write("/etc/kubernetes/kubelet.conf", "x")
 	o := l.options()
-	look, err := LookAt(t.Context(), l.spec(), o, func(n *engine.Node) string {
+	look, err := Inspect(t.Context(), l.spec(), o, func(n *engine.Node) string {
 		return "false\nprintf 'hello\\t%s\\n' " + n.Hostname + "\nno-such-program-of-paictl\nprintf 'end\\tok\\n'"
 	})
 	require.NoError(t, err)
@@ -29,7 +29,7 @@ func TestAMachineIsLookedAtInOneRoundTripAndNothingOfItSpoilsTheRest(t *testing.
 	require.NoError(t, w1.Err)
 	assert.Equal(t, [][]string{{"hello", "w1"}, {"end", "ok"}}, w1.More, "a command that fails doesn't end the caller's script")
 	assert.NotContains(t, w1.Broken, "base")
-	assert.False(t, w1.Answered.Before(w1.Asked))
+	assert.False(t, w1.AnsweredAt.Before(w1.QueriedAt))
 	assert.Nil(t, w1.Etcd, "a worker has none")
 	var targets []string
 	for _, c := range w1.Settings {
@@ -49,7 +49,7 @@ func TestWhatWasFoundIsRepaired(t *testing.T) {
 	t.Parallel()
 	l := newWholeLab(t, 1, 1)
 	o := l.options()
-	look, err := LookAt(t.Context(), l.spec(), o, func(*engine.Node) string { return "" })
+	look, err := Inspect(t.Context(), l.spec(), o, func(*engine.Node) string { return "" })
 	require.NoError(t, err)
 	found := look.Machines["w1"].Settings
 	require.NotEmpty(t, found)
@@ -67,7 +67,7 @@ func TestWhatWasFoundIsRepaired(t *testing.T) {
 	failed := RunOn(t.Context(), l.spec(), o, "doctor", map[string]string{"w1": "echo it is broken >&2; false"})
 	require.ErrorContains(t, failed["w1"], "it is broken")
 
-	look, err = LookAt(t.Context(), l.spec(), o, func(*engine.Node) string { return "" })
+	look, err = Inspect(t.Context(), l.spec(), o, func(*engine.Node) string { return "" })
 	require.NoError(t, err)
 	for _, c := range look.Machines["w1"].Settings {
 		assert.NotContains(t, c.Target, "/etc/", "it was written")

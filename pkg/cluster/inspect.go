@@ -18,21 +18,21 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Look holds the responses of all machines to one read-only query.
-type Look struct {
+// Inspection holds the responses of all machines to one read-only query.
+type Inspection struct {
 	Status   *Status
-	Machines map[string]*Looked // by host name, only machines that were queried
+	Machines map[string]*InspectedMachine // by host name, only machines that were queried
 	// Preflight holds the findings of preflight checks on members of the cluster.
 	Preflight []preflight.Finding
 }
 
-// Looked is the response of one machine.
-type Looked struct {
+// InspectedMachine is the response of one machine.
+type InspectedMachine struct {
 	// Err is set if the query failed or if the response can't be parsed. The other fields are then empty.
 	Err error
-	// Asked and Answered are the times at which the query began and ended, according to the operator's clock.
-	Asked, Answered time.Time
-	Facts           layout.Facts
+	// QueriedAt and AnsweredAt are the times at which the query began and ended, according to the operator's clock.
+	QueriedAt, AnsweredAt time.Time
+	Facts                 layout.Facts
 	// Settings holds the changes that "cluster up" would make to the operating system: kernel settings and modules, host names, swap, and the time.
 	Settings []engine.Change
 	// API is up or down on a master, according to the master's own API server, and "" on other machines. APIMessage is the error if API is down.
@@ -63,9 +63,9 @@ type EtcdMember struct {
 	Learner  bool
 }
 
-// LookAt queries every machine once. It reads the status, the facts, and the differences between the operating system and the configuration. It also
+// Inspect queries every machine once. It reads the status, the facts, and the differences between the operating system and the configuration. It also
 // runs the script that more returns for the machine. The result also contains machines that don't respond.
-func LookAt(ctx context.Context, s *engine.Spec, o engine.Options, more func(*engine.Node) string) (*Look, error) {
+func Inspect(ctx context.Context, s *engine.Spec, o engine.Options, more func(*engine.Node) string) (*Inspection, error) {
 	o.DryRun = true
 	r := engine.NewRun(s, o)
 	defer r.Close()
@@ -73,7 +73,7 @@ func LookAt(ctx context.Context, s *engine.Spec, o engine.Options, more func(*en
 	if err != nil {
 		return nil, err
 	}
-	out := &Look{Machines: map[string]*Looked{}}
+	out := &Inspection{Machines: map[string]*InspectedMachine{}}
 	answers := map[*engine.Node]answer.Answer{}
 	var mu sync.Mutex
 	errs := r.Each(ctx, nodes, func(ctx context.Context, n *engine.Node) error {
@@ -90,14 +90,14 @@ func LookAt(ctx context.Context, s *engine.Spec, o engine.Options, more func(*en
 		return nil, context.Cause(ctx)
 	}
 	for n, err := range errs {
-		out.Machines[n.Hostname] = &Looked{Err: err}
+		out.Machines[n.Hostname] = &InspectedMachine{Err: err}
 	}
 	out.Preflight = out.check(s)
 	out.Status = newStatus(s, nodes, answers, errs, o.Clock())
 	return out, nil
 }
 
-func (l *Look) check(s *engine.Spec) []preflight.Finding {
+func (l *Inspection) check(s *engine.Spec) []preflight.Finding {
 	d := s.Fresh()
 	c := phases.CheckedCluster(d, nil)
 	var hosts []*preflight.Host
@@ -112,14 +112,14 @@ func (l *Look) check(s *engine.Spec) []preflight.Finding {
 			continue
 		}
 		h.Selected = h.Joined
-		h.Asked, h.Answered = m.Asked, m.Answered
-		phases.PhasesTell(keepingDrivers(s).Fresh(), h, n, m.sections)
+		h.QueriedAt, h.Answered = m.QueriedAt, m.AnsweredAt
+		phases.AddPhaseFacts(keepingDrivers(s).Fresh(), h, n, m.sections)
 		hosts = append(hosts, h)
 	}
 	return preflight.Examine(c, hosts)
 }
 
-func lookAt(ctx context.Context, r *engine.Run, n *engine.Node, more string) (*Looked, answer.Answer, error) {
+func lookAt(ctx context.Context, r *engine.Run, n *engine.Node, more string) (*InspectedMachine, answer.Answer, error) {
 	if err := r.Dial(ctx, n); err != nil {
 		return nil, answer.Answer{}, err
 	}
@@ -131,12 +131,12 @@ func lookAt(ctx context.Context, r *engine.Run, n *engine.Node, more string) (*L
 	if err != nil {
 		return nil, answer.Answer{}, err
 	}
-	out := &Looked{Asked: r.Opts.Clock(), Broken: map[string]string{}}
+	out := &InspectedMachine{QueriedAt: r.Opts.Clock(), Broken: map[string]string{}}
 	res, err := r.Exec(ctx, n, ssh.Script{Name: "look", Timeout: r.Opts.StepTimeout, Body: lookProgram(r.Want, n, settings, driver, more)})
 	if err != nil {
 		return nil, answer.Answer{}, err
 	}
-	out.Answered = r.Opts.Clock()
+	out.AnsweredAt = r.Opts.Clock()
 	sections, err := answer.Sections(res.Stdout)
 	if err != nil {
 		return nil, answer.Answer{}, fmt.Errorf("look at %s: %w", n.Hostname, err)
@@ -209,7 +209,7 @@ func readEtcd(a answer.Answer) *EtcdView {
 	return out
 }
 
-// Repair makes changes that LookAt has found. The keys of changes and of the returned errors are host names.
+// Repair makes changes that Inspect has found. The keys of changes and of the returned errors are host names.
 func Repair(ctx context.Context, s *engine.Spec, o engine.Options, changes map[string][]engine.Change) map[string]error {
 	p := phases.Named(s.Fresh(), phases.PhaseBase)
 	return onMachines(ctx, s, o, changes, func(ctx context.Context, r *engine.Run, n *engine.Node) error {

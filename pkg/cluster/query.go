@@ -13,11 +13,11 @@ import (
 // statusFollows separates the output of the caller's script from the machine's status.
 const statusFollows = "\n@@ paictl status\n"
 
-// HearFrom queries every machine once for its status, and for the output of the script that more returns for the machine. It passes each output to
+// QueryMachines queries every machine once for its status, and for the output of the script that more returns for the machine. It passes each output to
 // heard as soon as the output arrives, and doesn't store it, so outputs may be large. It may call heard concurrently. If the response of a machine
 // is interrupted, heard receives the error and the partial output. The script runs without "set -e" and must not change anything. The returned
 // status covers all machines that responded.
-func HearFrom(ctx context.Context, s *engine.Spec, o engine.Options, more func(*engine.Node) string, heard func(n *engine.Node, said []byte, err error)) (*Status, error) {
+func QueryMachines(ctx context.Context, s *engine.Spec, o engine.Options, more func(*engine.Node) string, heard func(n *engine.Node, said []byte, err error)) (*Status, error) {
 	o.DryRun = true
 	r := engine.NewRun(s, o)
 	defer r.Close()

@@ -9,7 +9,7 @@ import (
 
 // openDoor returns the proxy for the pages of other services. The proxy reads the password of these services for each request, because the Secret may
 // change while the program runs.
-func openDoor(o Options) (*proxy.Door, error) {
+func openDoor(o Options) (*proxy.Proxy, error) {
 	return proxy.New(proxy.Options{Services: o.Settings.Door, Password: servicePassword(o), Origin: o.Settings.ProxyOrigin, Own: o.Settings.OwnOrigin, Failed: func(service string, err error) {
 		o.Log.Warn("a service behind the door can't be asked", "service", service, "error", err.Error())
 	}})

@@ -19,8 +19,8 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// HeldUse is the use of GPUs that one person's tasks occupied in one virtual cluster, in GPU seconds. Times without a measurement don't count.
-type HeldUse struct {
+// OccupiedUse is the use of GPUs that one person's tasks occupied in one virtual cluster, in GPU seconds. Times without a measurement don't count.
+type OccupiedUse struct {
 	User, VirtualCluster string
 	// Measured is the measured time. Used is the time multiplied by the use, so that an hour at 50 % is half an hour. Idle is the time with a use
 	// below 5 %.
@@ -35,9 +35,9 @@ const (
 	maxHeld = 30_000
 )
 
-// Held returns the use of GPUs that tasks occupied, by person and virtual cluster. An empty user or vc selects all. The error is a RangeError,
+// Occupied returns the use of GPUs that tasks occupied, by person and virtual cluster. An empty user or vc selects all. The error is a RangeError,
 // ErrNone or ErrAway.
-func (r *Reader) Held(ctx context.Context, user, vc string, since, until time.Time) ([]HeldUse, error) {
+func (r *Reader) Occupied(ctx context.Context, user, vc string, since, until time.Time) ([]OccupiedUse, error) {
 	switch {
 	case r == nil || r.Ask == nil:
 		return nil, hint.Wrap(ErrNone, RemedyNone)
@@ -48,7 +48,7 @@ func (r *Reader) Held(ctx context.Context, user, vc string, since, until time.Ti
 	for end := until; end.After(since); end = end.Add(-heldWindow) {
 		ends = append(ends, end)
 	}
-	parts := make([][]HeldUse, len(ends))
+	parts := make([][]OccupiedUse, len(ends))
 	all, each := errgroup.WithContext(ctx)
 	all.SetLimit(atOnce)
 	for i, end := range ends {
@@ -70,19 +70,19 @@ func (r *Reader) Held(ctx context.Context, user, vc string, since, until time.Ti
 		return nil, hint.Wrap(fmt.Errorf("%w: %w", ErrAway, err), RemedyAway)
 	}
 	type key struct{ user, vc string }
-	sums := map[key]HeldUse{}
+	sums := map[key]OccupiedUse{}
 	for _, part := range parts {
 		for _, one := range part {
 			k := key{one.User, one.VirtualCluster}
 			s := sums[k]
-			sums[k] = HeldUse{one.User, one.VirtualCluster, s.Measured + one.Measured, s.Used + one.Used, s.Idle + one.Idle}
+			sums[k] = OccupiedUse{one.User, one.VirtualCluster, s.Measured + one.Measured, s.Used + one.Used, s.Idle + one.Idle}
 		}
 	}
-	out := make([]HeldUse, 0, len(sums))
+	out := make([]OccupiedUse, 0, len(sums))
 	for _, one := range sums {
 		out = append(out, one)
 	}
-	slices.SortFunc(out, func(a, b HeldUse) int {
+	slices.SortFunc(out, func(a, b OccupiedUse) int {
 		return cmp.Or(cmp.Compare(a.VirtualCluster, b.VirtualCluster), cmp.Compare(a.User, b.User))
 	})
 	return out, nil
@@ -105,13 +105,13 @@ func heldQuery(user, vc string, window time.Duration) string {
 	return part("measured", sum("count", use)) + " or " + part("used", sum("sum", use)+" / 100") + " or " + part("idle", sum("count", "("+use+") < "+strconv.Itoa(idleUse)))
 }
 
-func (r *Reader) held(ctx context.Context, user, vc string, end time.Time, window time.Duration) ([]HeldUse, error) {
+func (r *Reader) held(ctx context.Context, user, vc string, end time.Time, window time.Duration) ([]OccupiedUse, error) {
 	body, err := r.Ask(ctx, service, "/api/v1/query", url.Values{"query": {heldQuery(user, vc, window)}, "time": {strconv.FormatInt(end.Unix(), 10)}, "timeout": {"20s"}})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = body.Close() }()
-	var out []HeldUse
+	var out []OccupiedUse
 	n := 0
 	err = web.Results(io.LimitReader(body, maxBytes), func(d *json.Decoder) error {
 		var one struct {
@@ -124,7 +124,7 @@ func (r *Reader) held(ctx context.Context, user, vc string, end time.Time, windo
 		if n++; n > maxHeld {
 			return errMany
 		}
-		h, value := HeldUse{User: one.Metric["user"], VirtualCluster: one.Metric["vc"]}, one.Value.value*heldStep.Seconds()
+		h, value := OccupiedUse{User: one.Metric["user"], VirtualCluster: one.Metric["vc"]}, one.Value.value*heldStep.Seconds()
 		switch one.Metric[labelPart] {
 		case "measured":
 			h.Measured = value
