@@ -7,7 +7,7 @@ VCS     := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false
 LDFLAGS := -s -w $(if $(VERSION),-X github.com/openpai/paictl/pkg/version.Version=$(VERSION))
 
 .DEFAULT_GOAL := help
-.PHONY: build man reference portal portal-libraries release test test-more test-hosts soak lint bench policies bundle site support demo clean help
+.PHONY: build man reference portal portal-libraries release test test-more test-hosts conformance conformance-bundle soak lint bench policies bundle site support demo clean help
 
 build: ## Build bin/paictl, one static binary, and bin/paictl-history, which it starts to import OpenPAI's jobs
 	@mkdir -p bin
@@ -35,6 +35,13 @@ test-more: ## Tests with real servers, the race detector, the whole linter; SINC
 
 test-hosts: ## All tests on sandbox hosts; SINCE=last continues a run
 	@go build -buildvcs=false -o bin/tier ./hack/tier && exec bin/tier --since '$(SINCE)' hosts
+
+conformance: ## Kubernetes' conformance tests on a cluster on sandbox hosts; SINCE=last continues a run
+	@go build -buildvcs=false -o bin/tier ./hack/tier && exec bin/tier --since '$(SINCE)' conformance
+
+conformance-bundle: build # Adds the tests' images to the bundle in BUNDLE, and compiles the tests into CONFORMANCE
+	@go build -trimpath -gcflags=all=-dwarf=false -buildvcs=$(VCS) -ldflags '$(LDFLAGS)' -o bin/conformance ./hack/conformance
+	bin/conformance '$(BUNDLE)' '$(CONFORMANCE)'
 
 soak: ## Run many random stories, crashes and large jobs, and all tests on hosts: for hours
 	@sh hack/soak.sh

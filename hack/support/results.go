@@ -89,6 +89,7 @@ type report struct {
 		Error string `json:"error"`
 	} `json:"steps"`
 	Tests    int      `json:"tests"`
+	Listed   int      `json:"listed"` // conformance tests, whether they ran or not
 	Failed   []string `json:"failed"`
 	Flaky    []string `json:"flaky"` // tests that failed, and passed alone
 	Platform struct {
@@ -117,7 +118,7 @@ func readReport(file string) (*report, error) {
 // usable returns an error if a report can't be used, because the run was incomplete or the files differed from the files of the commit.
 func (r *report) usable(ctx context.Context, root string) error {
 	switch {
-	case !slices.Contains(runs, r.Tier):
+	case r.Tier != conformance && !slices.Contains(runs, r.Tier):
 		return unusableError{fmt.Sprintf("%q isn't a tier of tests", r.Tier)}
 	case !r.Finished || r.Only != "":
 		return unusableError{"the run was not whole"}
@@ -138,6 +139,9 @@ func (r *report) usable(ctx context.Context, root string) error {
 
 // results returns the results in a report, one for each row that matches the report's platform.
 func (r *report) results() []result {
+	if r.Tier == conformance {
+		return []result{{Row: conformance, Run: other, Commit: r.Commit, Date: r.Started.UTC().Format(time.DateOnly), Text: r.conformance()}}
+	}
 	text := fmt.Sprintf("passed, %d tests", r.Tests)
 	broken := 0
 	for _, s := range r.Steps {
@@ -164,4 +168,22 @@ func (r *report) results() []result {
 		}
 	}
 	return out
+}
+
+// conformance describes the result of Kubernetes' conformance tests.
+func (r *report) conformance() string {
+	text := fmt.Sprintf("%d of %d tests passed", len(r.PassedTests), r.Listed)
+	if r.Platform.Kubernetes != "" {
+		text = "Kubernetes " + r.Platform.Kubernetes + ": " + text
+	}
+	if len(r.Flaky) > 0 {
+		text += fmt.Sprintf(", %d of them when repeated", len(r.Flaky))
+	}
+	if len(r.Failed) > 0 {
+		text += fmt.Sprintf("; **%d failed**: %s", len(r.Failed), strings.Join(r.Failed, ", "))
+	}
+	if left := r.Listed - len(r.PassedTests) - len(r.Failed); left > 0 {
+		text += fmt.Sprintf("; %d were not run", left)
+	}
+	return text
 }

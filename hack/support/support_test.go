@@ -142,3 +142,14 @@ func TestAPageWithoutItsMarksIsAnError(t *testing.T) {
 	_, err := filled("# A page\n", nil)
 	require.ErrorContains(t, err, `has no table between "<!-- table: systems -->"`)
 }
+
+func TestAReportOfConformanceTestsFillsTheirRow(t *testing.T) {
+	root, commit, tree := repository(t)
+	fields := map[string]any{"tier": "conformance", "listed": 4, "passedTests": map[string]float64{"[sig-a] a": 1, "[sig-b] b": 2}, "failed": []string{"[sig-c] c"}}
+	require.NoError(t, run(t.Context(), root, []string{written(t, commit, tree, fields)}, io.Discard))
+	assert.Contains(t, page(t, root), "| Kubernetes' conformance tests | Kubernetes v1.36.3: 2 of 4 tests passed; **1 failed**: [sig-c] c; 1 were not run (`"+commit+"`")
+	assert.Contains(t, page(t, root), "| Debian 13 | not run | not run | not run | not run |", "the row of its system counts other tests")
+	fields = map[string]any{"tier": "conformance", "listed": 1, "passedTests": map[string]float64{"[sig-a] a": 1}, "flaky": []string{"[sig-a] a"}, "started": "2026-12-01T00:00:00Z"}
+	require.NoError(t, run(t.Context(), root, []string{written(t, commit, tree, fields)}, io.Discard))
+	assert.Contains(t, page(t, root), "1 of 1 tests passed, 1 of them when repeated (`")
+}

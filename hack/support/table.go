@@ -12,6 +12,9 @@ var runs = []string{"gate", "more", "hosts", other}
 
 const other = "other"
 
+// conformance is the tier of Kubernetes' conformance tests, and their row in the tables.
+const conformance = "conformance"
+
 // row is a row of a table.
 type row struct{ name, title string }
 
@@ -31,7 +34,7 @@ var (
 		{"architectures", tiers, runs, []row{{"amd64", "amd64"}, {"arm64", "arm64"}}},
 		{"kubernetes", tiers, runs, []row{{"kubernetes 1.36", "Kubernetes 1.36"}, {"kubernetes 1.35", "Kubernetes 1.35"}, {"kubernetes 1.34", "Kubernetes 1.34"}}},
 		{"gpus", "| | result |\n|---|---|\n", []string{other}, []row{{"nvidia", "NVIDIA GPUs"}, {"amd", "AMD GPUs"}}},
-		{"conformance", "| | result |\n|---|---|\n", []string{other}, []row{{"conformance", "Kubernetes' conformance tests"}}},
+		{"conformance", "| | result |\n|---|---|\n", []string{other}, []row{{conformance, "Kubernetes' conformance tests"}}},
 	}
 )
 

@@ -1,4 +1,4 @@
-// Command tier runs one tier of the checks of this repository: the gate, "more", or "hosts". CONTRIBUTING.md describes the contents of each tier.
+// Command tier runs one tier of the checks of this repository: the gate, "more", "hosts", or "conformance". CONTRIBUTING.md describes their contents.
 // For each tier, it prints the same kind of summary, and writes a report to the folder reports. The exit status is 1 if a step failed, and 2 if the
 // command line is wrong.
 package main
@@ -21,11 +21,13 @@ import (
 
 const module = "github.com/openpai/paictl"
 
-const usage = `Usage: go run ./hack/tier [flags] gate|more|hosts
+const usage = `Usage: go run ./hack/tier [flags] gate|more|hosts|conformance
 
   gate    what each change must pass: "make test"
   more    real servers, the race detector, the whole linter: "make test-more"
   hosts   all tests on sandbox hosts: "make test-hosts"
+  conformance
+          Kubernetes' conformance tests on sandbox hosts: "make conformance"
 
 `
 
@@ -38,7 +40,7 @@ type step struct {
 
 // tiers returns the steps of each tier.
 func tiers() map[string][]step {
-	return map[string][]step{"gate": gate(), "more": more(), "hosts": hosts()}
+	return map[string][]step{"gate": gate(), "more": more(), "hosts": hosts(), "conformance": conformance()}
 }
 
 // runner holds the state of one run of a tier.
@@ -126,7 +128,7 @@ func (r *runner) prepare(ctx context.Context, since string) error {
 	if r.report, err = newReport(ctx, r.tier, time.Now()); err != nil {
 		return err
 	}
-	if r.tier == "hosts" {
+	if r.tier == "hosts" || r.tier == "conformance" {
 		if r.report.Platform.System, err = systemOfHosts(r.report.Platform.System, os.Getenv("PAICTL_TEST_RELEASE")); err != nil {
 			return err
 		}

@@ -31,6 +31,7 @@ type report struct {
 	Only     string       `json:"only,omitempty"`
 	Steps    []stepResult `json:"steps"`
 	Tests    int          `json:"tests"`
+	Listed   int          `json:"listed,omitempty"` // conformance tests, whether they ran or not
 	Failed   []string     `json:"failed"`
 	Flaky    []string     `json:"flaky"`
 	Skipped  []skip       `json:"skipped"`

@@ -88,7 +88,7 @@ func (b *builder) config(img Image, a bundle.Artifact) oci.Config {
 	}
 	maps.Copy(labels, img.Labels)
 	return oci.Config{
-		Arch: b.c.arch, Entrypoint: img.Entrypoint, User: img.User, Labels: labels,
+		Arch: b.c.arch, Entrypoint: img.Entrypoint, Cmd: img.Cmd, User: img.User, Labels: labels,
 		Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
 	}
 }
@@ -100,10 +100,14 @@ func (b *builder) imageEntries(img Image) []oci.Entry {
 		{Path: "etc/group", Mode: 0o644, Data: []byte("root:x:0:\nnogroup:x:65534:\n")},
 		{Path: "tmp", Mode: 0o1777, Dir: true},
 	}
-	for _, f := range img.Files {
-		entries = append(entries, oci.Entry{Path: f.Path, Mode: 0o755, Source: b.programFile(f.Program)})
+	mode := int64(0o755)
+	if img.Setuid {
+		mode |= 0o4000
 	}
-	return entries
+	for _, f := range img.Files {
+		entries = append(entries, oci.Entry{Path: f.Path, Mode: mode, Source: b.programFile(f.Program)})
+	}
+	return append(entries, img.Entries...)
 }
 
 // debianPackages returns the layer of these packages. It makes each layer only once per run.

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/openpai/paictl/pkg/cluster/bundle"
+	"github.com/openpai/paictl/pkg/cluster/bundle/oci"
 	"github.com/openpai/paictl/pkg/diagnose/netcheck"
 	"github.com/openpai/paictl/templates"
 )
@@ -64,6 +65,12 @@ type Image struct {
 	// Files lists the programs in the image and their paths. The first program is the image's main program.
 	Files      []File
 	Entrypoint []string
+	// Cmd holds the arguments of Entrypoint that a container replaces with its own.
+	Cmd []string `json:",omitempty"`
+	// Setuid means that the programs run as their owner, root, also for other users.
+	Setuid bool `json:",omitempty"`
+	// Entries holds further files, directories and links. They replace files of programs and packages.
+	Entries []oci.Entry `json:",omitempty"`
 	// User is the number of the user that runs the image's program; "" means root.
 	User string `json:",omitempty"`
 	// Debian lists packages. The image contains their files and the files of their dependencies.

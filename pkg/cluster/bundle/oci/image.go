@@ -13,6 +13,7 @@ import (
 type Config struct {
 	Arch       string // amd64
 	Entrypoint []string
+	Cmd        []string
 	// User is the number of the user that runs the image's program; "" means root.
 	User   string
 	Env    []string
@@ -28,7 +29,7 @@ func NewImage(c Config, layers ...v1.Layer) (v1.Image, error) {
 	}
 	file = file.DeepCopy()
 	file.OS, file.Architecture = "linux", c.Arch
-	file.Config = v1.Config{Entrypoint: c.Entrypoint, User: c.User, Env: c.Env, Labels: c.Labels, WorkingDir: "/"}
+	file.Config = v1.Config{Entrypoint: c.Entrypoint, Cmd: c.Cmd, User: c.User, Env: c.Env, Labels: c.Labels, WorkingDir: "/"}
 	if img, err = mutate.ConfigFile(img, file); err != nil {
 		return nil, fmt.Errorf("make image: %w", err)
 	}
