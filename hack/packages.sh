@@ -33,7 +33,7 @@ needs() {
 		unshare util-linux
 	LIST
 	# The transport, the archive of jobs, sign-ins and pages are tested with the real things, too.
-	[ "$1" != test ] || printf '%s\n' "sshd openssh-server" "sudo sudo" "curl curl" "wget wget" "minisign minisign" "/usr/lib/postgresql/*/bin/postgres postgresql" "slapd slapd" "node nodejs" "npm npm" "chromium chromium" "python3 python3"
+	[ "$1" != test ] || printf '%s\n' "sshd openssh-server" "sudo sudo" "curl curl" "wget wget" "minisign minisign" "/usr/lib/postgresql/*/bin/postgres postgresql" "slapd slapd" "node nodejs" "npm npm" "chromium chromium" "python3 python3" "qemu-aarch64-static qemu-user-static"
 }
 
 present() {
