@@ -95,16 +95,20 @@ func (h *Handler) create(ctx context.Context, p *policy.Policy, incident string,
 		begins = p.Opens().Next(begins)
 	}
 	spec.NotAfter = metav1.NewTime(begins.Add(valid).UTC().Truncate(time.Second))
-	return h.makeStep(ctx, incident, at, at == len(p.Steps)-1, spec, annotations)
-}
-
-// makeStep creates the Action for a step of the policy in spec.By. made is nil if the Action already exists.
-func (h *Handler) makeStep(ctx context.Context, incident string, at int, last bool, spec v1.ActionSpec, annotations map[string]string) (made *v1.Action, err error) {
-	p := policy.Policy{Name: spec.By.Name}
-	labels := map[string]string{LabelPolicy: p.Name, LabelIncident: incident, LabelStep: strconv.Itoa(at)}
-	if last {
+	labels := map[string]string{}
+	if at == len(p.Steps)-1 {
 		labels[LabelLast] = "true"
 	}
+	if _, ok := p.Next(at, v1.PhaseFailed); ok {
+		labels[LabelAlternative] = "true"
+	}
+	return h.makeStep(ctx, incident, at, labels, spec, annotations)
+}
+
+// makeStep creates the Action for a step of the policy in spec.By. It adds to labels. made is nil if the Action already exists.
+func (h *Handler) makeStep(ctx context.Context, incident string, at int, labels map[string]string, spec v1.ActionSpec, annotations map[string]string) (made *v1.Action, err error) {
+	p := policy.Policy{Name: spec.By.Name}
+	labels[LabelPolicy], labels[LabelIncident], labels[LabelStep] = p.Name, incident, strconv.Itoa(at)
 	a := &v1.Action{TypeMeta: metav1.TypeMeta{APIVersion: v1.GroupVersion.String(), Kind: v1.Kind}, Spec: spec, ObjectMeta: metav1.ObjectMeta{
 		Name: p.ActionName(incident, at), Labels: labels, Annotations: annotations,
 	}}
@@ -134,47 +138,57 @@ func numbered(a *v1.Action) (at int, ok bool) {
 	return at, err == nil && at >= 0 && a.Name == named.ActionName(a.Labels[LabelIncident], at)
 }
 
-// nextStep returns the name of the Action for the step after Action a. ok is false if a hasn't succeeded or is the last step.
-func nextStep(a *v1.Action) (name string, ok bool) {
-	at, ok := numbered(a)
-	if !ok || a.Status.Phase != v1.PhaseSucceeded || a.Labels[LabelLast] != "" || a.Status.EndTime == nil {
-		return "", false
+// next returns the index and the name of the step that follows Action a. ok is false if no step follows. p is the policy of a, or nil if the policy was
+// removed. Then the step after a succeeded step has the next index, and no step follows a failed one.
+func next(a *v1.Action, p *policy.Policy) (at int, name string, ok bool) {
+	at, ok = numbered(a)
+	if !ok || a.Status.EndTime == nil {
+		return 0, "", false
+	}
+	switch {
+	case a.Status.Phase == v1.PhaseSucceeded && a.Labels[LabelLast] != "", a.Status.Phase == v1.PhaseFailed && a.Labels[LabelAlternative] == "":
+		return 0, "", false
+	case p != nil:
+		at, ok = p.Next(at, a.Status.Phase)
+	case a.Status.Phase == v1.PhaseSucceeded:
+		at++
+	default:
+		ok = false
 	}
 	named := policy.Policy{Name: a.Spec.By.Name}
-	return named.ActionName(a.Labels[LabelIncident], at+1), true
+	return at, named.ActionName(a.Labels[LabelIncident], at), ok
 }
 
-// follow creates the Action for the next step of a policy if Action a has succeeded.
+// follow creates the Action for the step of a policy that follows Action a.
 func (h *Handler) follow(ctx context.Context, a *v1.Action, now time.Time) error {
-	next, ok := nextStep(a)
+	p := h.o.Policies.ByName(a.Spec.By.Name)
+	at, name, ok := next(a, p)
 	if !ok {
+		return nil // for example, because this configuration didn't make the Action
+	}
+	if _, known := h.actions.Get(name); known {
 		return nil
 	}
-	if _, known := h.actions.Get(next); known {
-		return nil
-	}
-	at, _ := numbered(a)
 	incident := a.Labels[LabelIncident]
 	spec := v1.ActionSpec{Job: a.Spec.Job, Machine: a.Spec.Machine, Reason: a.Spec.Reason, DryRun: a.Spec.DryRun}
-	p := h.o.Policies.ByName(a.Spec.By.Name)
-	if p != nil && at+1 >= len(p.Steps) {
-		return nil // this configuration didn't make it
-	}
 	late := now.Sub(endOf(a)) > followed
 	if late && h.jumped {
 		return nil // the time may be wrong
 	}
 	if late || p == nil || p.DryRun && !a.Spec.DryRun {
-		return h.abandon(ctx, a, at+1, p, spec, now)
+		return h.abandon(ctx, a, at, p, spec, now)
 	}
 	// After a dry run, the next step is a dry run too, because the machine wasn't drained.
-	_, err := h.create(ctx, p, incident, at+1, spec, nil)
+	_, err := h.create(ctx, p, incident, at, spec, nil)
 	return err
 }
 
 // abandon handles a next step that must not begin, because the policy has changed or the handler wasn't running. If the machine would stay cordoned
 // without a notice, abandon creates an Action that is refused or expires at once. Administrators then get a notice about this Action.
 func (h *Handler) abandon(ctx context.Context, a *v1.Action, at int, p *policy.Policy, spec v1.ActionSpec, now time.Time) error {
+	if a.Status.Phase != v1.PhaseSucceeded {
+		return nil // administrators got a notice about the failed step
+	}
 	// A later step may already have been removed because of its age.
 	if a.Spec.DryRun || now.Sub(a.Status.EndTime.Time) > h.o.Policies.Keep.D() || !h.holds(a) || endOf(a).Before(h.cordonedSince(a)) {
 		return nil
@@ -187,7 +201,7 @@ func (h *Handler) abandon(ctx context.Context, a *v1.Action, at int, p *policy.P
 	if spec.NotAfter.After(now) {
 		spec.NotAfter = metav1.NewTime(now.UTC().Truncate(time.Second))
 	}
-	_, err := h.makeStep(ctx, a.Labels[LabelIncident], at, true, spec, nil)
+	_, err := h.makeStep(ctx, a.Labels[LabelIncident], at, map[string]string{LabelLast: "true"}, spec, nil)
 	return err
 }
 

@@ -108,3 +108,64 @@ func TestAMachineWhosePolicyEndsInBetween(t *testing.T) {
 		})
 	}
 }
+
+// After a failed reset, the policy restarts the machine. After a successful one, it leaves the restart out.
+func TestAStepFollowsAFailure(t *testing.T) {
+	ended := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
+	repairs := policy.Policy{Name: "broken", Steps: []policy.Step{{Do: v1.OperationDrain}, {Do: v1.OperationResetGPU}, {Do: v1.OperationRestartMachine, IfFailed: true}, {Do: v1.OperationUncordon}}}
+	dry := repairs
+	dry.DryRun = true
+	for _, c := range []struct {
+		name   string
+		policy *policy.Policy
+		phase  v1.Phase
+		after  time.Duration
+		dryRun bool
+		next   string
+		do     v1.Operation
+	}{
+		{"it failed", &repairs, v1.PhaseFailed, time.Minute, false, "broken-a-1-3", v1.OperationRestartMachine},
+		{"it succeeded", &repairs, v1.PhaseSucceeded, time.Minute, false, "broken-a-1-4", v1.OperationUncordon},
+		{"it was a dry run", &dry, v1.PhaseSucceeded, time.Minute, true, "broken-a-1-4", v1.OperationUncordon},
+		{"it was refused", &repairs, v1.PhaseRefused, time.Minute, false, "", ""},
+		{"it expired", &repairs, v1.PhaseExpired, time.Minute, false, "", ""},
+		{"it failed, and no handler ran for a day", &repairs, v1.PhaseFailed, 24 * time.Hour, false, "", ""},
+		{"it failed, and the policy makes dry runs now", &dry, v1.PhaseFailed, time.Minute, false, "", ""},
+		{"it failed, and the policy is removed", nil, v1.PhaseFailed, time.Minute, false, "", ""},
+		{"it failed before the policy got the step", &repairs, v1.PhaseFailed, time.Minute, false, "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			now := ended.Add(c.after)
+			h := ofActions(now)
+			h.o.Policies = &policy.Config{Keep: policy.Duration(168 * time.Hour)}
+			if c.policy != nil {
+				h.o.Policies.Policies = []policy.Policy{*c.policy}
+			}
+			mark, err := json.Marshal(v1.Mark{Action: "broken-a-1-1", By: v1.Requester{Kind: v1.ByPolicy, Name: "broken"}})
+			require.NoError(t, err)
+			require.NoError(t, h.nodes.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node3", UID: "n3", Annotations: map[string]string{v1.MarkAnnotation: string(mark)}}, Spec: corev1.NodeSpec{Unschedulable: true}}))
+			at := metav1.NewTime(ended)
+			a := &v1.Action{ObjectMeta: metav1.ObjectMeta{Name: "broken-a-1-2", Labels: map[string]string{LabelPolicy: "broken", LabelIncident: "a-1", LabelStep: "1", LabelAlternative: "true"}},
+				Spec:   v1.ActionSpec{Do: v1.OperationResetGPU, Machine: &v1.Machine{Name: "node3", UID: "n3"}, By: v1.Requester{Kind: v1.ByPolicy, Name: "broken"}, DryRun: c.dryRun},
+				Status: v1.ActionStatus{Phase: c.phase, EndTime: &at}}
+			if strings.Contains(c.name, "before the policy got the step") {
+				delete(a.Labels, LabelAlternative)
+			}
+			for range 2 { // also after a restart of the handler
+				require.NoError(t, h.follow(t.Context(), a, now))
+			}
+			list, err := h.objects.Resource(v1.Actions).List(t.Context(), metav1.ListOptions{})
+			require.NoError(t, err)
+			if c.next == "" {
+				require.Empty(t, list.Items)
+				return
+			}
+			require.Len(t, list.Items, 1)
+			next, err := keepAction(&list.Items[0])
+			require.NoError(t, err)
+			require.Equal(t, c.next, next.Name)
+			require.Equal(t, c.do, next.Spec.Do)
+			require.Equal(t, c.dryRun, next.Spec.DryRun)
+		})
+	}
+}

@@ -24,6 +24,9 @@ const (
 	// LabelLast marks the Action of the last step. If the policy gets more steps later, the additional steps don't run for alerts whose steps were
 	// already completed.
 	LabelLast = "paictl.openpai.org/last-step"
+	// LabelAlternative marks an Action that a step with ifFailed follows if it fails. If the policy gets such a step later, that step doesn't run for
+	// earlier failures.
+	LabelAlternative = "paictl.openpai.org/alternative-step"
 )
 
 // Annotations of the Action for the first step of an incident. Times are in RFC 3339. Each annotation holds one field of policy.Incident, so that two

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/openpai/paictl/pkg/alerthandler/policy"
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
@@ -27,6 +28,8 @@ type kept struct {
 	steady bool
 	// holds reports whether a machine is still cordoned for an Action.
 	holds func(*v1.Action) bool
+	// policy returns the policy with a name, or nil.
+	policy func(name string) *policy.Policy
 }
 
 // clock detects when the machine's clock is set. It is safe for concurrent use.
@@ -83,7 +86,7 @@ func (c *clock) steady() bool {
 
 // prune removes finished Actions that exceed the configured age. If too many remain, it also removes the oldest finished Actions.
 func (h *Handler) prune(ctx context.Context, all []*v1.Action, now time.Time) {
-	for _, a := range removable(all, kept{time: h.o.Policies.Keep.D(), most: mostKept, steady: h.clock.steady(), holds: h.holds}, now) {
+	for _, a := range removable(all, kept{time: h.o.Policies.Keep.D(), most: mostKept, steady: h.clock.steady(), holds: h.holds, policy: h.o.Policies.ByName}, now) {
 		err := h.objects.Resource(v1.Actions).Delete(ctx, a.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &a.UID}})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			h.o.Log.WarnContext(ctx, "remove an old action", "action", a.Name, "error", err.Error())
@@ -104,7 +107,7 @@ func removable(all []*v1.Action, keep kept, now time.Time) (out []*v1.Action) {
 		if a.Status.Phase.Final() {
 			excess++
 		}
-		if next, ok := nextStep(a); ok && (now.Sub(a.Status.EndTime.Time) <= followed || keep.holds(a)) {
+		if _, next, ok := next(a, keep.policy(a.Spec.By.Name)); ok && (now.Sub(a.Status.EndTime.Time) <= followed || keep.holds(a)) {
 			leads[next] = true
 		}
 	}

@@ -53,7 +53,7 @@ func TestActionsOfAlertsThatFireAreKept(t *testing.T) {
 
 // keeping returns a kept that keeps at most the given number of Actions for a day. No machine is cordoned.
 func keeping(most int) kept {
-	return kept{time: 24 * time.Hour, most: most, steady: true, holds: func(*v1.Action) bool { return false }}
+	return kept{time: 24 * time.Hour, most: most, steady: true, holds: func(*v1.Action) bool { return false }, policy: func(string) *policy.Policy { return nil }}
 }
 
 // After the clock was set, or just after the start of the handler, Alertmanager may not have repeated a firing alert yet. The Actions of all of its
@@ -117,11 +117,18 @@ func TestStepsAreKeptThatTheStepBeforeWouldMakeAgain(t *testing.T) {
 	require.Empty(t, removable(recent, keeping(0), now), "the first one is kept as long as a later one")
 	old := []*v1.Action{step("0", 15*time.Hour), step("1", 14*time.Hour), step("2", 13*time.Hour)}
 	require.Equal(t, old[1:], removable(old, keeping(0), now))
-	require.Empty(t, removable(old, kept{time: 24 * time.Hour, steady: true, holds: func(*v1.Action) bool { return true }}, now), "the machine is still cordoned")
+	require.Empty(t, removable(old, kept{time: 24 * time.Hour, steady: true, holds: func(*v1.Action) bool { return true }, policy: keeping(0).policy}, now), "the machine is still cordoned")
 	mixed := []*v1.Action{step("0", 15*time.Hour), step("1", 13*time.Hour), step("2", 11*time.Hour)}
 	require.Equal(t, mixed[1:], removable(mixed, keeping(0), now), "neither is made again")
 	mixed[1] = step("1", 11*time.Hour)
 	require.Equal(t, mixed[1:2], removable(mixed, keeping(0), now))
+
+	failed := []*v1.Action{step("0", 15*time.Hour), step("1", 11*time.Hour), step("2", 10*time.Hour)}
+	failed[1].Status.Phase, failed[1].Labels[LabelAlternative] = v1.PhaseFailed, "true"
+	keep := keeping(0)
+	require.Contains(t, removable(failed, keep, now), failed[2])
+	keep.policy = func(string) *policy.Policy { return &policy.Policy{Steps: []policy.Step{{}, {}, {IfFailed: true}}} }
+	require.NotContains(t, removable(failed, keep, now), failed[2], "the failed step would make it again")
 
 	alone := step("0", 5*time.Hour)
 	alone.Annotations[AnnotationLastAlert] = annotation(now.Add(-time.Minute))

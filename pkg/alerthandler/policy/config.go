@@ -64,8 +64,8 @@ type Policy struct {
 	DryRun bool `json:"dryRun,omitempty"`
 	// NotifyOwners sends the owner of each job a notice that the policy would stop the job. It requires DryRun.
 	NotifyOwners bool `json:"notifyOwners,omitempty"`
-	// Steps are carried out in order. Each step begins when the previous step has succeeded. If a step fails or is refused, the remaining steps are
-	// not carried out.
+	// Steps are carried out in order. Each step begins when the previous step has succeeded. If a step fails, only a step with IfFailed can follow. If a
+	// step is refused, no step follows.
 	Steps []Step `json:"steps"`
 
 	matchers map[string]*regexp.Regexp
@@ -85,6 +85,8 @@ type Step struct {
 	Do v1.Operation `json:"do"`
 	// Grace is the time between the notice to the affected people and the operation.
 	Grace Duration `json:"grace,omitempty"`
+	// IfFailed means that the step begins only if the step before it has failed. If that step succeeds, the step is left out.
+	IfFailed bool `json:"ifFailed,omitempty"`
 }
 
 // Duration is a duration that is written in JSON as text, such as "30m".
@@ -241,10 +243,32 @@ func (p *Policy) check(at string, add func(path, remedy, format string, args ...
 		switch {
 		case i > 0 && job != s.Do.ForJobs():
 			add(path+".do", "make two policies of it", "%s acts on another target than the step before: a policy is either for jobs or for machines", s.Do)
+		case s.IfFailed && i == 0:
+			add(path+".ifFailed", "remove it, or put the step that may fail before it", "no step is before it")
+		case s.IfFailed && s.Do.ForJobs():
+			add(path+".ifFailed", "remove it", "steps for jobs have no alternative")
+		case s.IfFailed && s.Do == v1.OperationUncordon:
+			add(path+".ifFailed", "remove it; the machine stays out of service, and administrators get a notice", "it would return a machine to service whose repair has failed")
 		case i > 0 && job && p.Does(v1.OperationRequeueJob):
 			add(path+".do", "make two policies of it, or remove a step", "requeue-job is the only step of its policy: another one would affect the attempt that it starts")
 		}
 		job = s.Do.ForJobs()
+	}
+}
+
+// Next returns the index of the step after the one with index at, whose Action ended in a phase. ok is false if no step follows.
+func (p *Policy) Next(at int, ended v1.Phase) (index int, ok bool) {
+	at++
+	switch ended {
+	case v1.PhaseSucceeded:
+		for at < len(p.Steps) && p.Steps[at].IfFailed {
+			at++
+		}
+		return at, at < len(p.Steps)
+	case v1.PhaseFailed:
+		return at, at < len(p.Steps) && p.Steps[at].IfFailed
+	default:
+		return at, false
 	}
 }
 
@@ -254,7 +278,7 @@ func (p *Policy) checkRestarts(at string, allowed bool, add func(path, remedy, f
 	for i, s := range p.Steps {
 		switch s.Do {
 		case v1.OperationDrain:
-			drained, returned = true, false
+			drained, returned = drained || !s.IfFailed, false
 		case v1.OperationUncordon:
 			returned = true
 		}

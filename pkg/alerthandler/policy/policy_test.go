@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/alerthandler/policy"
+	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
 const good = `{"limits":{"stopsPerHour":1,"returns":3,"returnsWithin":"168h"},"drainTimeout":"30m","keep":"24h","policies":[
@@ -94,6 +95,41 @@ func TestPoliciesThatRestartMachines(t *testing.T) {
 			require.NoError(t, err)
 		} else {
 			require.ErrorContains(t, err, want)
+		}
+	}
+}
+
+// A step that follows a failed one is an alternative for it.
+func TestStepsThatFollowFailures(t *testing.T) {
+	for steps, want := range map[string]string{
+		`{"do":"drain"},{"do":"reset-gpu"},{"do":"restart-machine","ifFailed":true},{"do":"uncordon"}`: "",
+		`{"do":"drain","ifFailed":true}`:                                          "policies[0].steps[0].ifFailed: no step is before it",
+		`{"do":"stop-job"},{"do":"stop-job","ifFailed":true}`:                     "policies[0].steps[1].ifFailed: steps for jobs have no alternative",
+		`{"do":"drain"},{"do":"reset-gpu"},{"do":"uncordon","ifFailed":true}`:     "policies[0].steps[2].ifFailed: it would return a machine to service whose repair has failed",
+		`{"do":"cordon"},{"do":"drain","ifFailed":true},{"do":"restart-machine"}`: "policies[0].steps[2].do: the machine isn't drained before its restart",
+	} {
+		text := strings.Replace(good, `{"do":"stop-job","grace":"4h"}`, steps, 1)
+		text = strings.Replace(text, `"keep"`, `"restartMachines":true,"keep"`, 1)
+		_, err := policy.Read([]byte(strings.Replace(text, `"stopsPerHour"`, `"restartsPerHour":1,"stopsPerHour"`, 1)))
+		if want == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, want)
+		}
+	}
+	p := policy.Policy{Steps: []policy.Step{{Do: v1.OperationDrain}, {Do: v1.OperationResetGPU}, {Do: v1.OperationRestartMachine, IfFailed: true}, {Do: v1.OperationUncordon}}}
+	for _, c := range []struct {
+		at    int
+		ended v1.Phase
+		next  int
+	}{
+		{0, v1.PhaseSucceeded, 1}, {0, v1.PhaseFailed, -1}, {1, v1.PhaseSucceeded, 3}, {1, v1.PhaseFailed, 2}, {1, v1.PhaseRefused, -1},
+		{1, v1.PhaseCanceled, -1}, {1, v1.PhaseExpired, -1}, {1, v1.PhaseActing, -1}, {2, v1.PhaseSucceeded, 3}, {2, v1.PhaseFailed, -1}, {3, v1.PhaseSucceeded, -1}, {3, v1.PhaseFailed, -1}, {9, v1.PhaseFailed, -1},
+	} {
+		next, ok := p.Next(c.at, c.ended)
+		require.Equal(t, c.next >= 0, ok, c)
+		if ok {
+			require.Equal(t, c.next, next, c)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package send
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"flag"
@@ -138,6 +139,23 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// expired is a context whose deadline expires when done is closed.
+type expired struct {
+	context.Context
+	done chan struct{}
+}
+
+func (e expired) Done() <-chan struct{} { return e.done }
+
+func (e expired) Err() error {
+	select {
+	case <-e.done:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
 // A server that never responds takes only a limited time. The error states that the message may have arrived.
 func TestAServerThatNeverAnswers(t *testing.T) {
 	var lc net.ListenConfig
@@ -145,8 +163,18 @@ func TestAServerThatNeverAnswers(t *testing.T) {
 	require.NoError(t, err)
 	defer l.Close()
 	w := hook(t, notify.TypeGeneric, "http://"+l.Addr().String()+"/TOKEN")
-	w.client.Timeout = 50 * time.Millisecond
-	err = w.Send(t.Context(), "", hello)
+	require.Positive(t, w.client.Timeout)
+	ctx := expired{t.Context(), make(chan struct{})}
+	go func() {
+		defer close(ctx.done)
+		if c, err := l.Accept(); err == nil {
+			t.Cleanup(func() { c.Close() })
+			if r, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+				_, _ = io.Copy(io.Discard, r.Body)
+			}
+		}
+	}()
+	err = w.Send(ctx, "", hello)
 	require.ErrorIs(t, err, notify.ErrUnknown)
 	require.NotContains(t, err.Error(), "TOKEN")
 	l.Close()
