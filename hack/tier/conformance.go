@@ -197,8 +197,8 @@ func (g ginkgo) run(ctx context.Context, r *runner, tests []string, add func(nam
 		"--focus="+strings.Join(quoted, "|"), conformanceDir("e2e.test"), "--",
 		"--kubeconfig="+g.kubeconfig, "--kubectl-path="+filepath.Join(bundle, "bin", "kubectl"), "--provider=skeleton", "--disable-log-dump")
 	cmd.Stdout, cmd.Stderr = log, log
-	// The tests make files with the names of their pods in the current folder.
 	cmd.Dir = conformanceDir()
+	cmd.WaitDelay = patience // after a signal, ginkgo removes what the running tests have made, and writes its report
 	runErr := cmd.Run()
 	file, err := os.Open(result)
 	if err != nil {
