@@ -18,6 +18,8 @@ type Storage struct {
 	// Credentials is set only if the credentials were requested and the caller may read them. Otherwise Note is the reason.
 	Credentials map[string]string
 	Note        string
+	// Groups are the groups whose members may use the storage. Only StoragesOfGroups sets them.
+	Groups []string
 }
 
 func storage(name string) rules.Object {
@@ -43,6 +45,31 @@ func (d *Actions) Storages(ctx context.Context, all bool) ([]Storage, error) {
 	defaults := d.app.defaultStorages(&d.caller.Subject)
 	for i := range have {
 		out = append(out, Storage{Storage: have[i], Default: defaults[have[i].Name]})
+	}
+	return out, nil
+}
+
+// StoragesOfGroups returns all storages with their kinds and the groups that may use them, sorted by name. The caller must be an administrator.
+func (d *Actions) StoragesOfGroups(ctx context.Context) ([]Storage, error) {
+	all, err := d.Storages(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	groups := map[string][]string{}
+	for _, g := range d.app.People.Groups() {
+		for _, name := range g.Spec.Storages {
+			groups[name] = append(groups[name], g.Spec.Name)
+		}
+	}
+	var out []Storage
+	for i := range all {
+		found, err := d.app.Jobs.Storage(ctx, all[i].Name)
+		if err != nil {
+			return nil, err
+		}
+		if found != nil { // otherwise it was deleted after the list was read
+			out = append(out, Storage{Storage: *found, Default: all[i].Default, Groups: groups[found.Name]})
+		}
 	}
 	return out, nil
 }

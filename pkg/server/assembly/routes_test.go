@@ -62,7 +62,7 @@ func withDoor() *settings.Settings {
 // later lists the rules without routes, and the rules that actions check in addition to a route's rule.
 var later = []string{
 	"jobs.count", "job.ssh",
-	"storage.all", "storage.secrets",
+	"storage.secrets",
 	"page.monitoring.write", "page.internal", "job.after", "job.forget", "template.official",
 }
 

@@ -70,6 +70,12 @@ func TestStoragesByGrant(t *testing.T) {
 	assert.Contains(t, ask("root", "GET", "/storages?all", "", 200), `"nfs-home"`)
 	ask("stella", "GET", "/storages?all=true", "", 403, "ForbiddenUserError")
 
+	administrators := h.as("root", "GET", "/api/v3/storages", "")
+	require.Equal(t, 200, administrators.Status)
+	assert.Contains(t, administrators.Body, `{"name":"nfs-home","kind":"nfs","volume":"pv-nfs-home","capacity":"1Ti","readOnly":true,"perUser":true,"groups":["stores"]}`)
+	assert.NotContains(t, administrators.Body, "smb-secret", "not even the name of the Secret")
+	assert.Equal(t, 403, h.as("stella", "GET", "/api/v3/storages", "").Status)
+
 	assert.JSONEq(t, `{"name":"nfs-home","share":false,"volumeName":"pv-nfs-home","capacity":"1Ti","type":"nfs","data":{"server":"10.0.0.9","path":"/home"},"readOnly":true,"mountOptions":["hard"]}`,
 		ask("stella", "GET", "/storages/nfs-home", "", 200))
 	assert.Contains(t, ask("stella", "GET", "/storages/local", "", 200), `"type":"other","data":{}`)

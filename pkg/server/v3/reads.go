@@ -42,7 +42,7 @@ func readRoutes() []server.Route {
 		server.JSON("GET", api.Prefix+"/images", "job.submit", "Lists the images that all machines hold", images),
 		server.JSON("GET", api.Prefix+"/offer", "job.submit", "Returns the resources that a job may request", offer),
 	}
-	return slices.Concat(out, metricsRoutes(), logRoutes(), taskRoutes())
+	return slices.Concat(out, metricsRoutes(), logRoutes(), taskRoutes(), storageRoutes())
 }
 
 func brief(ctx context.Context, d *app.Actions, in *oneIn) (*job.Job, error) {

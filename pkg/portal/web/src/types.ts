@@ -140,6 +140,8 @@ export interface Routes {
   "GET /api/v3/status": { query: { parts?: string[] }; answer: StatusCluster };
   /** Streams the state of the cluster, and then its changes, as server-sent events. */
   "GET /api/v3/status/watch": { query: { parts?: string[] }; answer: StatusDelta };
+  /** Lists all storages, their kinds, and the groups that may use them. */
+  "GET /api/v3/storages": { answer: V3ApiStorages };
   /** Lists job templates, without descriptions and job files. */
   "GET /api/v3/templates": { query: { author?: string; name?: string; keyword?: string }; answer: V3ApiTemplates };
   /** Adds a job template, and masks the secrets of its job file. */
@@ -609,6 +611,10 @@ export interface StatusDelta {
   sources?: StatusSource[];
   verdict?: StatusVerdict;
   virtualClusters?: StatusVirtualCluster[];
+}
+
+export interface V3ApiStorages {
+  items: V3ApiStorage[] | null;
 }
 
 export interface V3ApiTemplates {
@@ -1327,6 +1333,16 @@ export interface StatusVirtualCluster {
   virtualCells?: SchedulerApiCells[];
   waitingGangs: number;
   waitingPods: number;
+}
+
+export interface V3ApiStorage {
+  capacity?: string;
+  groups: string[] | null;
+  kind: string;
+  name: string;
+  perUser: boolean;
+  readOnly: boolean;
+  volume: string;
 }
 
 export interface V3ApiTokenRecord {
