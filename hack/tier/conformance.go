@@ -198,7 +198,7 @@ func (g ginkgo) run(ctx context.Context, r *runner, tests []string, add func(nam
 		"--kubeconfig="+g.kubeconfig, "--kubectl-path="+filepath.Join(bundle, "bin", "kubectl"), "--provider=skeleton", "--disable-log-dump")
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Dir = conformanceDir()
-	cmd.WaitDelay = patience // after a signal, ginkgo removes what the running tests have made, and writes its report
+	cmd.WaitDelay = patience // after a signal, ginkgo removes the objects of the running tests, and writes its report
 	runErr := cmd.Run()
 	file, err := os.Open(result)
 	if err != nil {
