@@ -37,8 +37,8 @@ type Watcher interface {
 	// Changed receives a new or changed job of the list. Left receives a job that the filter no longer selects.
 	Changed(c *listing.Change) error
 	Left(c *listing.Change) error
-	// Place ends a group of changes. A reader that has received the group resumes at place.
-	Place(place string) error
+	// Commit ends a group of changes. A reader that has received the group resumes at place.
+	Commit(place string) error
 	// Problem receives an error if changes temporarily can't be read, and nil when they can be read again.
 	Problem(err error) error
 	// Heartbeat is called periodically, even if no job changes.
@@ -207,7 +207,7 @@ func (w *watching) tell() (more <-chan struct{}, err error) {
 	}
 	// The stream may break between two changes. The client must then resume only at a server that has the first change. So send the place before the
 	// second change.
-	if err := w.to.Place(w.reader.PlaceBefore() + placeEnd + w.view); err != nil {
+	if err := w.to.Commit(w.reader.PlaceBefore() + placeEnd + w.view); err != nil {
 		return nil, err
 	}
 	for _, c := range seen {
@@ -219,7 +219,7 @@ func (w *watching) tell() (more <-chan struct{}, err error) {
 			return nil, err
 		}
 	}
-	return more, w.to.Place(w.place())
+	return more, w.to.Commit(w.place())
 }
 
 // check determines again which jobs the caller may read, because streams can outlast grants.

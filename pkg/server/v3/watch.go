@@ -90,8 +90,8 @@ func (s *sink) Left(c *listing.Change) error {
 	return s.AddJSON(api.EventGone, "", api.RemovedJob{UID: c.Row.UID, User: c.Row.User, Name: c.Row.Name})
 }
 
-// Place implements app.Watcher.
-func (s *sink) Place(place string) error { return s.Place(place) }
+// Commit implements app.Watcher.
+func (s *sink) Commit(place string) error { return s.Place(place) }
 
 // Problem implements app.Watcher.
 func (s *sink) Problem(err error) error {

@@ -51,3 +51,12 @@ func TestAWholeListHasOneTimeToBeRead(t *testing.T) {
 	}
 	assert.True(t, w.ends[last].After(w.ends[0]), "the stream goes on after it")
 }
+
+func TestAGroupOfChangesEndsWithAPlace(t *testing.T) {
+	w := httptest.NewRecorder()
+	call := &server.Call{Writer: w, Request: httptest.NewRequest(http.MethodGet, "/", nil)}
+	s := &sink{call: call, Events: call.Events()}
+	require.NoError(t, s.Heartbeat("1"))
+	require.NoError(t, s.Commit("2"))
+	assert.Equal(t, "retry: 2000\n\nid: 1\n: \n\nid: 2\n: \n\n", w.Body.String())
+}
