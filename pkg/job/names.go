@@ -17,6 +17,9 @@ var gangs = regexp.MustCompile(`[A-Za-z0-9][A-Za-z0-9_.-]*~[A-Za-z0-9_.-]+(/[A-Z
 
 // text replaces the names of gangs that the caller may not know.
 func (n NameOf) text(s string) string {
+	if !strings.Contains(s, "~") { // most texts name no gang, and the expression is slow
+		return s
+	}
 	return gangs.ReplaceAllStringFunc(s, func(gang string) string {
 		user, rest, _ := strings.Cut(gang, "~")
 		name, _, _ := strings.Cut(rest, "/")

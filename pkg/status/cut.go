@@ -45,15 +45,7 @@ func (t *Cutter) Cut(c *Cluster) *Cluster {
 	for i := range out.Sources {
 		t.source(&out.Sources[i])
 	}
-	if t.was != nil && same(t.was.Machines, c.Machines) && t.ownersAsCut() {
-		out.Machines = t.cut.Machines
-	} else {
-		t.owners = map[string]bool{}
-		out.Machines = make([]Machine, len(c.Machines))
-		for i := range c.Machines {
-			out.Machines[i] = t.machine(&c.Machines[i])
-		}
-	}
+	out.Machines = t.machines(c.Machines)
 	for i := range c.VirtualClusters {
 		if v := &c.VirtualClusters[i]; !v.Deleted && t.View.VC(v.Name) {
 			out.VirtualClusters = append(out.VirtualClusters, VirtualCluster{VirtualCluster: v.VirtualCluster, Queue: t.View.Names.Waiting(v.Queue)})
@@ -132,14 +124,53 @@ func (t *Cutter) source(s *Source) {
 	}
 }
 
+// machines cuts a list of machines. It keeps the last cut of the GPUs that haven't changed.
+func (t *Cutter) machines(list []Machine) []Machine {
+	seen := t.was != nil && t.ownersAsCut()
+	if seen && same(t.was.Machines, list) {
+		return t.cut.Machines
+	}
+	known := t.owners
+	t.owners = make(map[string]bool, len(known))
+	out := make([]Machine, len(list))
+	var was, cut []Machine
+	if seen {
+		was, cut = t.was.Machines, t.cut.Machines
+	}
+	for i, k := 0, 0; i < len(list); i++ {
+		m := &list[i]
+		for k < len(was) && was[k].Name < m.Name { // both are sorted
+			k++
+		}
+		out[i] = t.machine(m)
+		if k == len(was) || was[k].Name != m.Name || !same(was[k].GPUs, m.GPUs) {
+			out[i].GPUs = t.gpus(m.GPUs)
+			continue
+		}
+		out[i].GPUs = cut[k].GPUs
+		for n := range m.GPUs {
+			if o := m.GPUs[n].Owner; o != nil {
+				t.owners[o.Job] = known[o.Job]
+			}
+		}
+	}
+	return out
+}
+
+// machine returns a machine without its GPUs.
 func (t *Cutter) machine(m *Machine) Machine {
 	out := Machine{Name: m.Name, Roles: m.Roles, SKU: m.SKU, State: m.State, Since: m.Since, Cordoned: m.Cordoned, CordonReason: m.CordonReason, Pressure: m.Pressure, Driver: m.Driver,
-		CPU: m.CPU, Memory: m.Memory, Pods: m.Pods, GPUs: slices.Clone(m.GPUs)}
+		CPU: m.CPU, Memory: m.Memory, Pods: m.Pods}
 	if m.State != MachineReady {
 		out.Message, _, _ = strings.Cut(m.Message, ": ") // the reason, without the kubelet's text, which has addresses
 	}
-	for i := range out.GPUs {
-		g := &out.GPUs[i]
+	return out
+}
+
+func (t *Cutter) gpus(list []GPU) []GPU {
+	out := slices.Clone(list)
+	for i := range out {
+		g := &out[i]
 		g.UUID = ""
 		if o := g.Owner; o != nil && !t.holds(o) {
 			g.Owner = &Owner{}

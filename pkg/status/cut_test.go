@@ -80,6 +80,55 @@ func TestACutModelHasNothingThatAPersonMayNotSee(t *testing.T) {
 	assert.Same(t, &cut.Machines[0], &cutter.Cut(&next).Machines[0], "the cut of machines that didn't change is made again")
 }
 
+// changedMachine returns a later model in which one machine differs.
+func changedMachine(c *status.Cluster, at int) *status.Cluster {
+	next := *c
+	next.At, next.Machines = c.At.Add(time.Second), slices.Clone(c.Machines)
+	m := &next.Machines[at]
+	m.Cordoned, m.GPUs = !m.Cordoned, slices.Clone(m.GPUs)
+	return &next
+}
+
+func TestACutKeepsTheGPUsOfMachinesThatDidNotChange(t *testing.T) {
+	c := statustest.Cluster(statustest.Small())
+	hidden := map[string]bool{}
+	cutter := &status.Cutter{View: status.View{VC: func(string) bool { return true }, Names: func(u, n string) string {
+		if hidden[u+"/"+n] {
+			return ""
+		}
+		return u + "/" + n
+	}}}
+	cut, next := cutter.Cut(c), changedMachine(c, 1)
+	is := cutter.Cut(next)
+	assert.Same(t, &cut.Machines[0].GPUs[0], &is.Machines[0].GPUs[0])
+	assert.NotSame(t, &cut.Machines[1].GPUs[0], &is.Machines[1].GPUs[0])
+	assert.NotEqual(t, cut.Machines[1].Cordoned, is.Machines[1].Cordoned)
+	assert.Len(t, status.NewDelta(cut, is).Machines, 1)
+
+	at := slices.IndexFunc(c.Machines, func(m status.Machine) bool { return len(m.GPUs) > 0 && m.GPUs[0].Owner != nil })
+	require.GreaterOrEqual(t, at, 0)
+	hidden[c.Machines[at].GPUs[0].Owner.Job] = true
+	assert.Empty(t, cutter.Cut(changedMachine(next, 1)).Machines[at].GPUs[0].Owner.Job, "a kept GPU shows a job that is hidden now")
+}
+
+// BenchmarkACutAfterAChangeOfAMachine measures the cost of one event for one person in a large cluster: the cut of the model, and the difference.
+func BenchmarkACutAfterAChangeOfAMachine(b *testing.B) {
+	c := statustest.Cluster(statustest.Options{Seed: 1, Machines: 1000, GPUs: 8, VirtualClusters: 5, Jobs: 10_000, Events: 500})
+	cutter := &status.Cutter{View: status.View{VC: func(string) bool { return true }, Names: func(u, n string) string { return u + "/" + n }}}
+	parts := []string{status.PartMachines}
+	was := cutter.Cut(c).Only(parts)
+	i := 0
+	for b.Loop() {
+		i++
+		c = changedMachine(c, i%1000)
+		is := cutter.Cut(c).Only(parts)
+		if d := status.NewDelta(was, is); len(d.Machines) != 1 {
+			b.Fatal("one machine changed")
+		}
+		was = is
+	}
+}
+
 // An administrator's read-only token shows all jobs, but not the parts that only administrators see.
 func TestAReaderWhoSeesAllJobsGetsNoAlertsAboutMachines(t *testing.T) {
 	c := statustest.Cluster(statustest.Small())

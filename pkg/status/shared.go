@@ -7,8 +7,19 @@ import (
 	"time"
 )
 
-// linger is how long a Shared follows a cluster after its last reader has left.
-const linger = time.Minute
+const (
+	// linger is how long a Shared follows a cluster after its last reader has left.
+	linger = time.Minute
+	// early is how long Follow waits for the sources other than Kubernetes before it passes the first model.
+	early = 500 * time.Millisecond
+)
+
+// Limits of the pause between two models of one reader. A reader uses at most a tenth of a processor, except if a model
+// costs more than 100 ms.
+const (
+	pausePerCost = 9
+	longestPause = time.Second
+)
 
 // Shared lets many readers share one follower. The follower stops one minute after the last reader has left.
 type Shared struct {
@@ -123,17 +134,18 @@ func (s *Shared) Read(ctx context.Context) (*Cluster, error) {
 		return nil, err
 	}
 	defer s.leave(l)
-	c, _, err := s.loaded(ctx, l)
+	c, _, err := s.loaded(ctx, l, l.o.Patience)
 	return c, err
 }
 
-// loaded returns the first model without loading sources, or the model after Options.Patience.
-func (s *Shared) loaded(ctx context.Context, l *leader) (*Cluster, <-chan struct{}, error) {
-	late := time.NewTimer(l.o.Patience)
+// loaded returns the first model without loading sources, or the model after Options.Patience. After wait, it returns a
+// model with loading sources if it contains the data of Kubernetes.
+func (s *Shared) loaded(ctx context.Context, l *leader, wait time.Duration) (*Cluster, <-chan struct{}, error) {
+	late, enough, waited := time.NewTimer(l.o.Patience), after(wait), false
 	defer late.Stop()
 	for {
 		c, news := s.next(l)
-		if !c.Loading() {
+		if !c.Loading() || waited && c.Knows(SourceAPI) {
 			return c, news, l.unreachable(c)
 		}
 		select {
@@ -143,28 +155,32 @@ func (s *Shared) loaded(ctx context.Context, l *leader) (*Cluster, <-chan struct
 			return nil, nil, context.Canceled
 		case <-late.C:
 			return unanswered(c, l.o.Patience), news, l.unreachable(c)
+		case <-enough:
+			waited, enough = true, nil
 		case <-news:
 		}
 	}
 }
 
 // Follow passes the current model to give. Then it passes the newest model after each change, at most once per pause.
-// It returns when ctx ends or give returns an error.
+// The pause is longer if give takes long. Some sources of the first models may be loading, but never Kubernetes. Follow
+// returns when ctx ends or give returns an error.
 func (s *Shared) Follow(ctx context.Context, pause time.Duration, give func(*Cluster) error) error {
 	l, err := s.join()
 	if err != nil {
 		return err
 	}
 	defer s.leave(l)
-	c, news, err := s.loaded(ctx, l)
+	c, news, err := s.loaded(ctx, l, early)
 	if err != nil {
 		return err
 	}
 	for {
+		begun := time.Now()
 		if err := give(c); err != nil {
 			return err
 		}
-		for _, wait := range []<-chan struct{}{news, after(pause)} {
+		for _, wait := range []<-chan struct{}{news, after(pauseAfter(time.Since(begun), pause))} {
 			select {
 			case <-ctx.Done():
 				return context.Cause(ctx)
@@ -175,6 +191,11 @@ func (s *Shared) Follow(ctx context.Context, pause time.Duration, give func(*Clu
 		}
 		c, news = s.next(l)
 	}
+}
+
+// pauseAfter returns how long a reader pauses after a model that took cost. It is at least pause.
+func pauseAfter(cost, pause time.Duration) time.Duration {
+	return max(pause, min(pausePerCost*cost, longestPause))
 }
 
 func after(d time.Duration) <-chan struct{} {

@@ -17,10 +17,13 @@ import (
 	"github.com/openpai/paictl/pkg/services/state"
 )
 
-// shared returns a Shared for an API server without objects, and a counter of opened followers.
-func shared(t *testing.T) (*Shared, *atomic.Int32) {
+// shared returns a Shared for an API server without objects, and a counter of opened followers. The server calls before for each request.
+func shared(t *testing.T, before ...func(*http.Request)) (*Shared, *atomic.Int32) {
 	t.Helper()
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for _, f := range before {
+			f(r)
+		}
 		w.Header().Set("Content-Type", "application/json")
 		if r.URL.Query().Get("watch") != "" {
 			w.(http.Flusher).Flush()
@@ -56,7 +59,7 @@ func TestReadersShareOneFollower(t *testing.T) {
 		})
 	}()
 	first := <-given
-	assert.False(t, first.Loading(), "a reader doesn't get a model before all sources have answered")
+	assert.True(t, first.Knows(SourceAPI), "a reader doesn't get a model before Kubernetes has answered")
 	c, err := s.Read(t.Context())
 	require.NoError(t, err)
 	assert.NotNil(t, c)
@@ -95,6 +98,40 @@ func TestASharedFollowerEndsWithItsOwner(t *testing.T) {
 	require.ErrorIs(t, <-ended, context.Canceled)
 	_, err := s.Read(t.Context())
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// The list of jobs may take long. A reader of the stream sees the machines before that, and the jobs afterwards.
+func TestAStreamBeginsWhileTheJobsAreLoading(t *testing.T) {
+	jobs := make(chan struct{})
+	s, _ := shared(t, func(r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/frameworks") {
+			select {
+			case <-jobs:
+			case <-r.Context().Done():
+			}
+		}
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var states []string
+	err := s.Follow(ctx, 0, func(c *Cluster) error {
+		require.True(t, c.Knows(SourceAPI))
+		if states = append(states, c.Source(SourceJobs).State); len(states) == 1 {
+			close(jobs)
+		}
+		if c.Knows(SourceJobs) {
+			stop()
+		}
+		return nil
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Equal(t, []string{StateLoading, StateCurrent}, []string{states[0], states[len(states)-1]})
+}
+
+func TestAReaderPausesLongerIfModelsAreExpensive(t *testing.T) {
+	for cost, want := range map[time.Duration]time.Duration{0: 250 * time.Millisecond, 10 * time.Millisecond: 250 * time.Millisecond, 50 * time.Millisecond: 450 * time.Millisecond, 3 * time.Second: time.Second} {
+		assert.Equal(t, want, pauseAfter(cost, 250*time.Millisecond), cost)
+	}
 }
 
 func TestAReaderDoesNotWaitForAFollowerThatHasEnded(t *testing.T) {

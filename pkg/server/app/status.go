@@ -14,7 +14,8 @@ import (
 // StatusSource reads the state of the whole cluster.
 type StatusSource interface {
 	Read(ctx context.Context) (*status.Cluster, error)
-	// Follow calls give with the current state, and then with each newer state. Two calls are at least pause apart.
+	// Follow calls give with the current state, and then with each newer state. Two calls are at least pause apart, and
+	// more if give takes long.
 	Follow(ctx context.Context, pause time.Duration, give func(*status.Cluster) error) error
 }
 
@@ -74,11 +75,8 @@ type StatusWatcher interface {
 	Heartbeat() error
 }
 
-// The minimum times between two changes of a watch. The time is longer if the server must compute a separate state for the reader.
-const (
-	statusPause    = 250 * time.Millisecond
-	cutStatusPause = time.Second
-)
+// statusPause is the minimum time between two changes of a watch.
+const statusPause = 250 * time.Millisecond
 
 // WatchStatus sends the state of the cluster, as Status returns it, and then the changes. It returns when the context ends, or when the caller may no
 // longer read the state.
@@ -88,20 +86,20 @@ func (d *Actions) WatchStatus(ctx context.Context, parts []string, to StatusWatc
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	models, failed := make(chan *status.Cluster), make(chan error, 1)
+	models, sent, failed := make(chan *status.Cluster), make(chan struct{}), make(chan error, 1)
 	view := d.statusView(&d.caller.Subject)
-	pause := statusPause
-	if view.cutter != nil {
-		pause = cutStatusPause
-	}
 	go func() {
-		failed <- d.app.Status.Follow(ctx, pause, func(c *status.Cluster) error {
+		failed <- d.app.Status.Follow(ctx, statusPause, func(c *status.Cluster) error {
 			select {
 			case models <- c:
-				return nil
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			}
+			select {
+			case <-sent:
+			case <-ctx.Done():
+			}
+			return nil
 		})
 	}()
 	changed, unregister := d.app.People.Changed()
@@ -114,6 +112,8 @@ func (d *Actions) WatchStatus(ctx context.Context, parts []string, to StatusWatc
 		case err := <-failed:
 			return err
 		case latest = <-models:
+		case sent <- struct{}{}: // Follow measures how long a change takes
+			continue
 		case <-changed:
 		case <-tick.C:
 			if err := to.Heartbeat(); err != nil {

@@ -81,3 +81,35 @@ func TestAWatcherOfTheStatusGetsTheNewNameOfTheCluster(t *testing.T) {
 	require.ErrorIs(t, s.For(caller, Origin{}).WatchStatus(ctx, nil, got), context.Canceled)
 	assert.Equal(t, []string{first.Name, "configured", "configured"}, got.names)
 }
+
+// measuring is a source of one state. It records how many states the watch has sent when give returns.
+type measuring struct {
+	models
+	got  *shown
+	sent chan int
+}
+
+func (m *measuring) Follow(ctx context.Context, _ time.Duration, give func(*status.Cluster) error) error {
+	if err := give(m.models[0]); err != nil {
+		return err
+	}
+	m.sent <- len(m.got.names)
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// A source waits longer after an expensive state, so it must learn how long the watch takes to send a state.
+func TestAWatchReturnsToItsSourceAfterItHasSentAState(t *testing.T) {
+	s, _, _, _ := shopOf(t)
+	ctx, stop := context.WithCancel(t.Context())
+	got := &shown{most: 9, stop: stop}
+	m := &measuring{models: models{statustest.Cluster(statustest.Small())}, got: got, sent: make(chan int, 1)}
+	s.Status = m
+	done := make(chan error, 1)
+	go func() {
+		done <- s.For(s.Operator(func(context.Context) string { return "dev" }, ""), Origin{}).WatchStatus(ctx, nil, got)
+	}()
+	assert.Equal(t, 1, <-m.sent)
+	stop()
+	require.ErrorIs(t, <-done, context.Canceled)
+}
