@@ -106,7 +106,7 @@ func unit(ctx context.Context, r *runner) error {
 		return err
 	}
 	rest := slices.DeleteFunc(all, func(pkg string) bool { return slices.Contains(rapid, pkg) })
-	flags := []string{"-short", "-vet=off", "-timeout", "10m"}
+	flags := []string{"-short", "-vet=off", "-timeout", "20m"}
 	return errors.Join(
 		r.goTest(ctx, suite{flags: flags, packages: rest}),
 		r.goTest(ctx, suite{flags: flags, args: []string{"-rapid.seed=1"}, packages: rapid}))
@@ -146,7 +146,7 @@ func race(ctx context.Context, r *runner) error {
 	for _, folder := range raced {
 		packages = append(packages, module+"/"+folder)
 	}
-	return r.goTest(ctx, suite{flags: []string{"-race", "-short", "-vet=off", "-timeout", "10m"}, env: []string{"CGO_ENABLED=1"}, packages: packages})
+	return r.goTest(ctx, suite{flags: []string{"-race", "-short", "-vet=off", "-timeout", "20m"}, env: []string{"CGO_ENABLED=1"}, packages: packages})
 }
 
 // later reports whether a later tier runs the skipped test. The reason of the skip comes from test/tier.

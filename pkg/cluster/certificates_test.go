@@ -233,7 +233,7 @@ func TestOnlyWhatExpiresIsRenewedAndOnlyWhatHoldsItIsRestarted(t *testing.T) {
 		says         string
 	}{
 		{name: "a healthy machine", record: "healthy"},
-		{name: "a further master, which has no super-admin.conf", record: "joined"},
+		{later: true, name: "a further master, which has no super-admin.conf", record: "joined"},
 		{name: "all has expired", record: "expired", want: everything},
 		{
 			later: true, name: "one expires soon", record: "joined",
@@ -241,7 +241,7 @@ func TestOnlyWhatExpiresIsRenewedAndOnlyWhatHoldsItIsRestarted(t *testing.T) {
 			want: []string{"renew apiserver-kubelet-client", "kill kube-apiserver"},
 		},
 		{
-			name: "one has expired at the other end of the list", record: "joined",
+			later: true, name: "one has expired at the other end of the list", record: "joined",
 			edit: func(m *master) { m.expires("scheduler.conf", -300*day) },
 			want: []string{"renew scheduler.conf", "kill kube-scheduler"},
 		},
@@ -261,7 +261,7 @@ func TestOnlyWhatExpiresIsRenewedAndOnlyWhatHoldsItIsRestarted(t *testing.T) {
 			want: []string{"renew admin.conf", "renew super-admin.conf"},
 		},
 		{
-			name: "one that is managed elsewhere", record: "external",
+			later: true, name: "one that is managed elsewhere", record: "external",
 			edit: func(m *master) { m.expires("front-proxy-client", -day) },
 		},
 		{
@@ -282,7 +282,7 @@ func TestOnlyWhatExpiresIsRenewedAndOnlyWhatHoldsItIsRestarted(t *testing.T) {
 			edit: func(m *master) { m.expires("apiserver", -2); m.made(files("apiserver")[1], -100) },
 			want: []string{"renew apiserver", "kill kube-apiserver"},
 		},
-		{name: "by order, new as they are", record: "healthy", args: []string{"400"}, want: everything, edit: func(m *master) {
+		{later: true, name: "by order, new as they are", record: "healthy", args: []string{"400"}, want: everything, edit: func(m *master) {
 			for _, name := range []string{"apiserver", "etcd-peer"} {
 				m.made(files(name)[1], 0)
 			}
@@ -458,6 +458,7 @@ func TestAnotherMasterThatIsNotReadyPutsRestartsOff(t *testing.T) {
 
 func TestWhatDoesNotComeBackKeepsTheOthersFromBeingRestarted(t *testing.T) {
 	t.Parallel()
+	tier.More(t, "six simulated minutes of waiting, a program for each second")
 	m := newMaster(t, "expired")
 	m.write("/.fake/fail/etcd", "")
 	said, ok := m.renew()
