@@ -378,17 +378,24 @@ func (d *database) Copied() time.Time {
 	return info.ModTime()
 }
 
+// freeBeside returns the free bytes of the file system of path's folder.
+func freeBeside(path string) (int64, error) {
+	var fs unix.Statfs_t
+	err := unix.Statfs(filepath.Dir(path), &fs)
+	return int64(fs.Bavail) * int64(fs.Bsize), err //nolint:unconvert // Bsize is an uint32 on macOS
+}
+
 // roomFor returns an error unless the disk has room for a copy of a file and some spare room. A copy must not use up the room that jobs need.
 func roomFor(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
-	var fs unix.Statfs_t
-	if err := unix.Statfs(filepath.Dir(path), &fs); err != nil {
+	free, err := freeBeside(path)
+	if err != nil {
 		return err
 	}
-	if free := int64(fs.Bavail) * fs.Bsize; free < info.Size()+info.Size()/2 {
+	if free < info.Size()+info.Size()/2 {
 		return hint.Errorf("make room on the volume of the archive", "%d MiB are free, and the archive has %d", free>>20, info.Size()>>20)
 	}
 	return nil

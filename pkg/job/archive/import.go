@@ -12,8 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job/api"
 )
@@ -107,11 +105,11 @@ func receiveFile(file string, r io.Reader, size int64) error {
 		}
 		return fmt.Errorf("%w: it isn't a history of jobs, a file of SQLite", ErrMismatch)
 	}
-	var fs unix.Statfs_t
-	if err := unix.Statfs(filepath.Dir(file), &fs); err != nil {
+	free, err := freeBeside(file)
+	if err != nil {
 		return err
 	}
-	if free := int64(fs.Bavail) * fs.Bsize; free < size*5/2 {
+	if free < size*5/2 {
 		return hint.Errorf("make room on the volume of the archive", "%d MiB are free, and this history has %d: it needs two and a half times as many", free>>20, size>>20)
 	}
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

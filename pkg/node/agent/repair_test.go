@@ -345,6 +345,8 @@ func TestTheNodeSaysWhetherAnyOfItsGPUsIsSick(t *testing.T) {
 type resetVendor struct{ *splitVendor }
 
 func (v resetVendor) reset(_ context.Context, g *device) (string, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	delete(v.is, g.card)
 	return "it was reset", nil
 }

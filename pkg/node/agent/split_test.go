@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -32,6 +33,7 @@ import (
 type splitVendor struct {
 	simulated
 	see   func(*gpu.Report)
+	mu    sync.Mutex // guards is, which resets and reports use at the same time
 	is    map[int32]gpu.Split
 	asked []string
 	fails error
@@ -42,12 +44,16 @@ func (v *splitVendor) split(_ context.Context, g *device, want gpu.Split, keep b
 	if v.fails != nil {
 		return v.fails
 	}
+	v.mu.Lock()
 	v.is[g.Index] = want
+	v.mu.Unlock()
 	v.see(v.report())
 	return nil
 }
 
 func (v *splitVendor) report() *gpu.Report {
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	r := reportOf(2)
 	for i := range r.GPUs {
 		g := &r.GPUs[i]

@@ -46,7 +46,7 @@ const gonePause = 500 * time.Millisecond
 // WaitDeleted implements app.Lister.
 func (l lister) WaitDeleted(ctx context.Context, j *job.Job) (bool, error) {
 	for {
-		if gone, err := l.Client.Deleted(ctx, j); gone || err != nil && ctx.Err() == nil {
+		if gone, err := l.Deleted(ctx, j); gone || err != nil && ctx.Err() == nil {
 			return gone, err
 		}
 		select {
