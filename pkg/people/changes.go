@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/people/password"
@@ -138,6 +139,9 @@ func (s *snapshot) check(was, now *v1.UserSpec) error {
 	}
 	if len(now.DisplayName) > 256 || strings.ContainsFunc(now.DisplayName, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return invalid("display name", "take one line of 256 bytes at most")
+	}
+	if vc := now.DefaultVirtualCluster; vc != was.DefaultVirtualCluster && vc != "" && len(validation.IsValidLabelValue(vc)) > 0 {
+		return invalid("default virtual cluster", "%q is not the name of a virtual cluster", vc)
 	}
 	if err := checkNotifications(now.Notifications); err != nil {
 		return err

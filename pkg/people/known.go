@@ -44,6 +44,11 @@ func (k *Known) Check(was, now *v1.GroupSpec) error {
 	return nil
 }
 
+// Exists returns an error if the cluster has no virtual cluster of this name.
+func (k *Known) Exists(vc string) error {
+	return k.Check(nil, &v1.GroupSpec{VirtualClusters: []v1.VCGrant{{Name: vc}}})
+}
+
 // Less returns a person's grants without virtual clusters and storages that don't exist.
 func (k *Known) Less(g rules.Grants) rules.Grants {
 	if k.VirtualClusters != nil {

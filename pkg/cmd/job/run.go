@@ -77,7 +77,7 @@ and 1024 MB.`,
 	fl.Float64Var(&d.CPU, "cpus", 0, "processors of one task, such as 4 or 0.5")
 	fl.Var((*megabytes)(&d.MemoryMB), "memory", memoryUsage)
 	fl.IntVar(&d.Instances, "instances", 1, "number of tasks")
-	fl.StringVar(&d.VirtualCluster, "vc", "default", "virtual cluster")
+	fl.StringVar(&d.VirtualCluster, "vc", "", "virtual cluster (default: yours, see \"paictl whoami\", or \"default\")")
 	fl.StringArrayVar(&d.Storages, "storage", nil, "storage that the tasks mount at /mnt/NAME; can be repeated")
 	fl.StringArrayVarP(&opts.Env, "env", "e", nil, "NAME=VALUE in the environment of the command; can be repeated. It is not kept secret")
 	fl.DurationVar(&opts.MaxDuration, "max-duration", 0, "stop the job after this time, such as 2h; 0 means no limit")

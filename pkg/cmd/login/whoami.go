@@ -96,6 +96,7 @@ func whoamiRun(ctx context.Context, opts *WhoamiOptions) error {
 		line("Administrator", "yes")
 	}
 	line("Virtual clusters", virtualClusters(&me.Grants))
+	line("Default virtual cluster", me.DefaultVirtualCluster)
 	line("Storages", strings.Join(me.Grants.Storages, ", "))
 	line("Pages", strings.Join(me.Grants.Pages, ", "))
 	line("Token", tokenLine(&me.Token, w.Fixed))

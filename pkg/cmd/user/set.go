@@ -16,23 +16,27 @@ type SetOptions struct {
 	Factory    *cmdutil.Factory
 	Connection connection.Flags
 	Name       string
-	// Email and DisplayName are nil if they stay unchanged. Groups is used only if SetGroups is set.
-	Email, DisplayName *string
-	Groups             []string
-	SetGroups          bool
+	// Email, DisplayName and DefaultVC are nil if they stay unchanged. Groups is used only if SetGroups is set.
+	Email, DisplayName, DefaultVC *string
+	Groups                        []string
+	SetGroups                     bool
 }
 
 // NewCmdSet returns "paictl user set".
 func NewCmdSet(f *cmdutil.Factory) *cobra.Command {
 	opts := &SetOptions{Factory: f}
-	var email, display string
+	var email, display, vc string
 	cmd := &cobra.Command{
 		Use:   "set NAME",
-		Short: "Change a person's e-mail address, display name or groups",
+		Short: "Change a person's e-mail address, display name, default virtual cluster or groups",
 		Long: `Changes only the properties that you name. --group replaces all groups of the person; to add people to one group or remove
-them from it, use "paictl group add-member" and "paictl group remove-member".`,
+them from it, use "paictl group add-member" and "paictl group remove-member".
+
+Jobs whose files name no virtual cluster run in the person's default virtual cluster, or in "default". People set their own;
+administrators set it for others, too.`,
 		Example: `  paictl user set ann --email ann@example.org
   paictl user set ann --group vision --group nlp
+  paictl user set ann --default-vc vision
   paictl user set ann --display-name ""`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -44,9 +48,12 @@ them from it, use "paictl group add-member" and "paictl group remove-member".`,
 			if fl.Changed("display-name") {
 				opts.DisplayName = &display
 			}
+			if fl.Changed("default-vc") {
+				opts.DefaultVC = &vc
+			}
 			opts.SetGroups = fl.Changed("group")
-			if opts.Email == nil && opts.DisplayName == nil && !opts.SetGroups {
-				return cmdutil.Usagef("nothing to change: give --email, --display-name or --group")
+			if opts.Email == nil && opts.DisplayName == nil && opts.DefaultVC == nil && !opts.SetGroups {
+				return cmdutil.Usagef("nothing to change: give --email, --display-name, --default-vc or --group")
 			}
 			return setRun(cmd.Context(), opts)
 		},
@@ -55,6 +62,7 @@ them from it, use "paictl group add-member" and "paictl group remove-member".`,
 	fl := cmd.Flags()
 	fl.StringVar(&email, "email", "", "e-mail address")
 	fl.StringVar(&display, "display-name", "", "full name, for display")
+	fl.StringVar(&vc, "default-vc", "", "virtual cluster of jobs whose files don't name one; \"\" restores \"default\"")
 	fl.StringSliceVar(&opts.Groups, "group", nil, "the groups that the person is in (repeatable, or comma-separated)")
 	_ = cmd.RegisterFlagCompletionFunc("group", CompleteGroups(f, &opts.Connection, cmdutil.FlagValue))
 	opts.Connection.AddFlags(f, cmd)
@@ -72,6 +80,9 @@ func setRun(ctx context.Context, opts *SetOptions) error {
 		}
 		if opts.DisplayName != nil {
 			s.DisplayName = *opts.DisplayName
+		}
+		if opts.DefaultVC != nil {
+			s.DefaultVirtualCluster = *opts.DefaultVC
 		}
 		if opts.SetGroups {
 			s.Groups = opts.Groups

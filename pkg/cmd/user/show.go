@@ -73,6 +73,9 @@ func showRun(ctx context.Context, opts *ShowOptions) error {
 	for _, g := range u.VCs {
 		r.Add("  "+g.Name, Grant(g))
 	}
+	if u.Spec != nil {
+		add("Default virtual cluster:", u.Spec.DefaultVirtualCluster)
+	}
 	r.Add("Storages:", listed(u.Storages))
 	r.Add("Pages:", listed(u.Pages))
 	for _, id := range u.Identities {

@@ -17,7 +17,7 @@ type Draft struct {
 	GPU            int
 	CPU            float64
 	MemoryMB       int
-	VirtualCluster string
+	VirtualCluster string // "" leaves the choice to the server
 	RetryCount     int
 	MaxDurationSec int // 0 means no limit
 	Storages       []string
@@ -38,7 +38,7 @@ type draftFile struct {
 	Prerequisites   []draftImage         `yaml:"prerequisites"`
 	Parameters      map[string]string    `yaml:"parameters"`
 	TaskRoles       map[string]draftRole `yaml:"taskRoles"`
-	Defaults        draftDefaults        `yaml:"defaults"`
+	Defaults        draftDefaults        `yaml:"defaults,omitempty"`
 	Extras          draftExtras          `yaml:"extras,omitempty"`
 }
 
@@ -63,7 +63,7 @@ type draftResources struct {
 }
 
 type draftDefaults struct {
-	VirtualCluster string `yaml:"virtualCluster"`
+	VirtualCluster string `yaml:"virtualCluster,omitempty"`
 }
 
 type draftExtras struct {

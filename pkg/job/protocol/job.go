@@ -32,10 +32,12 @@ type Job struct {
 	// RetryCount is how many failures with an unknown cause are retried.
 	RetryCount     int
 	VirtualCluster string
-	Deployment     string
-	Roles          []Role // in the order of the file
-	Images         []Image
-	Extras         Extras
+	// NamesVirtualCluster reports whether the file names VirtualCluster. Otherwise VirtualCluster is the protocol's default.
+	NamesVirtualCluster bool
+	Deployment          string
+	Roles               []Role // in the order of the file
+	Images              []Image
+	Extras              Extras
 
 	tree *tree
 }

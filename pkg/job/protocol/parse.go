@@ -165,6 +165,7 @@ func (r *reader) readDefaults(p place) {
 		return
 	}
 	if vc := p.get("virtualCluster"); vc.is(kindText) && !vc.refers() {
+		r.job.NamesVirtualCluster = true
 		if r.job.VirtualCluster = vc.text(); r.job.VirtualCluster == "" {
 			vc.report("job/name", "the name is empty", "write the name of a virtual cluster, or remove the key")
 		}

@@ -54,6 +54,7 @@ func TestTheLeastJobGetsItsDefaults(t *testing.T) {
 	j := mustParse(t, small)
 	assert.Equal(t, "train", j.Name)
 	assert.Equal(t, "default", j.VirtualCluster)
+	assert.False(t, j.NamesVirtualCluster)
 	assert.Zero(t, j.RetryCount)
 	assert.Equal(t, Extras{Gang: true, Priority: "test", GracePeriodSec: 30}, j.Extras)
 	assert.Equal(t, 10, j.PriorityNumber())
@@ -354,6 +355,7 @@ parameters: {x: 7}
 `)
 	assert.Equal(t, "one\ntwo 7\necho hello\nlast", j.Roles[0].Command.Reveal())
 	assert.Equal(t, "vc1", j.VirtualCluster)
+	assert.True(t, j.NamesVirtualCluster)
 }
 
 func TestPluginsRunInTheirOrder(t *testing.T) {

@@ -56,6 +56,10 @@ type UserSpec struct {
 
 	// SSHKeys are public keys.
 	SSHKeys []SSHKey `json:"sshKeys,omitempty"`
+	// +kubebuilder:validation:MaxLength=63
+
+	// DefaultVirtualCluster is the virtual cluster of jobs whose files don't name one. If it is empty, the virtual cluster is "default".
+	DefaultVirtualCluster string `json:"defaultVirtualCluster,omitempty"`
 	// Notifications are the person's choices of notices; without any, they are DefaultNotifications.
 	Notifications *Notifications `json:"notifications,omitempty"`
 	// Disabled people can't sign in, and their tokens are rejected.

@@ -2316,7 +2316,7 @@ function Names({ u, change }) {
     const f = new FormData(form.current);
     const text2 = (name) => String(f.get(name) ?? "").trim() || void 0;
     void act(async () => {
-      await change({ displayName: text2("displayName"), email: text2("email") });
+      await change({ displayName: text2("displayName"), email: text2("email"), defaultVirtualCluster: text2("defaultVC") });
       toast(t("done.profile"));
       void begin();
     });
@@ -2331,6 +2331,12 @@ function Names({ u, change }) {
       /* @__PURE__ */ jsx12("span", { children: t("email") }),
       /* @__PURE__ */ jsx12("input", { name: "email", type: "email", defaultValue: u.email, autocomplete: "email" })
     ] }),
+    /* @__PURE__ */ jsxs11("label", { children: [
+      /* @__PURE__ */ jsx12("span", { children: t("defaultVC") }),
+      /* @__PURE__ */ jsx12("input", { name: "defaultVC", list: "own-vcs", defaultValue: u.spec?.defaultVirtualCluster, placeholder: "default", maxLength: 63 })
+    ] }),
+    /* @__PURE__ */ jsx12("datalist", { id: "own-vcs", children: ownVCs().map((name) => /* @__PURE__ */ jsx12("option", { value: name }, name)) }),
+    /* @__PURE__ */ jsx12("p", { class: "faint small", children: t("defaultVCHint") }),
     /* @__PURE__ */ jsx12("button", { type: "submit", disabled: busy.value, children: t("save") })
   ] }) });
 }
@@ -2990,7 +2996,7 @@ function look(at) {
 var none = [];
 var pause = 500;
 function example() {
-  const vc = ownVCs()[0];
+  const vc = me.value?.defaultVirtualCluster ? "" : ownVCs()[0];
   return `protocolVersion: 2
 name: hello-${Math.random().toString(36).slice(2, 8)}
 type: job

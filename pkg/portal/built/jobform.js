@@ -950,7 +950,7 @@ function Job({ d }) {
     /* @__PURE__ */ jsx2("h2", { children: t("form.job") }),
     /* @__PURE__ */ jsxs2("div", { class: "grid", children: [
       /* @__PURE__ */ jsx2(Line, { d, path: ["name"], label: t("name") }),
-      /* @__PURE__ */ jsx2(Choice, { d, path: ["defaults", "virtualCluster"], label: t("vc"), options: ownVCs(), none: "default" }),
+      /* @__PURE__ */ jsx2(Choice, { d, path: ["defaults", "virtualCluster"], label: t("vc"), options: ownVCs(), none: me.value?.defaultVirtualCluster || "default" }),
       /* @__PURE__ */ jsx2(Choice, { d, path: [...scheduler, "jobPriorityClass"], label: t("priority"), options: ["crit", "prod", "test", "oppo"].map((x) => [x, t(`form.priority.${x}`)]), none: t("form.priority.none") }),
       /* @__PURE__ */ jsx2(Line, { d, path: ["description"], label: t("form.description"), wide: true }),
       /* @__PURE__ */ jsxs2(More, { label: t("form.moreOfJob"), children: [

@@ -133,6 +133,14 @@ func (s *App) Operator(user func(context.Context) string, as string) Caller {
 // Ended returns a channel that is closed when the caller's token becomes invalid. The channel is nil for a guest.
 func (c *Caller) Ended() <-chan struct{} { return c.ended }
 
+// defaultVirtualCluster returns the virtual cluster that the person chose for jobs whose files don't name one, or "".
+func (c *Caller) defaultVirtualCluster() string {
+	if c.person == nil || c.person.User == nil {
+		return ""
+	}
+	return c.person.User.Spec.DefaultVirtualCluster
+}
+
 // Actions provides the operations of one caller as methods.
 type Actions struct {
 	app    *App

@@ -20,10 +20,12 @@ import (
 // Me describes the caller and the rights of their token.
 type Me struct {
 	Name, Email, DisplayName string
-	Groups                   []string
-	Grants                   rules.Grants
-	Token                    rules.Token
-	Expires                  *time.Time
+	// DefaultVirtualCluster is the virtual cluster of jobs whose files don't name one, or "".
+	DefaultVirtualCluster string
+	Groups                []string
+	Grants                rules.Grants
+	Token                 rules.Token
+	Expires               *time.Time
 	// Claims holds the claims of the token in the form that OpenPAI's clients read.
 	Claims token.Claims
 }
@@ -35,7 +37,7 @@ func (d *Actions) WhoAmI() (*Me, error) {
 	}
 	me := &Me{Name: d.caller.Name, Groups: d.caller.Groups, Grants: d.caller.Grants, Token: d.caller.Token, Claims: d.caller.claims}
 	if p := d.caller.person; p != nil && p.User != nil {
-		me.Email, me.DisplayName = p.User.Spec.Email, p.User.Spec.DisplayName
+		me.Email, me.DisplayName, me.DefaultVirtualCluster = p.User.Spec.Email, p.User.Spec.DisplayName, p.User.Spec.DefaultVirtualCluster
 	}
 	if exp := d.caller.claims.Expires; exp > 0 {
 		at := time.Unix(exp, 0).UTC()

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/openpai/paictl/pkg/config/strictyaml"
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/protocol"
 	fv1 "github.com/openpai/paictl/pkg/job/v1"
@@ -66,6 +67,12 @@ func (d *Actions) prepare(ctx context.Context, r Request) (*Prepared, error) {
 	parsed, found := protocol.Parse(r.File, []byte(r.Text))
 	if len(found.Errors()) > 0 {
 		return nil, found
+	}
+	if vc := d.caller.defaultVirtualCluster(); vc != "" && !parsed.NamesVirtualCluster {
+		if parsed.VirtualCluster = vc; !d.caller.Grants.MayUse(vc) {
+			return nil, hint.Wrap(&rules.ForbiddenError{Why: "your default virtual cluster " + vc + " is not granted to you, and the job file names no other"},
+				"write defaults.virtualCluster into the job file, or choose another default: paictl user set "+d.caller.Name+" --default-vc NAME")
+		}
 	}
 	// The rules are checked with the built objects below. This earlier check prevents an error that reveals a virtual cluster that isn't granted to
 	// the caller.

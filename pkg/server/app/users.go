@@ -72,7 +72,7 @@ func (d *Actions) AddUser(ctx context.Context, n people.NewUser, check bool) (p 
 var ErrChanged = &wire.Error{Status: http.StatusConflict, Code: "ConflictError", Message: "someone else has changed it since you read it", Remedy: "look at it again, and repeat the change"}
 
 // UpdateUser replaces the spec of a person. It returns ErrChanged if the spec no longer equals was. People may change only their own e-mail address,
-// displayed name and public keys.
+// displayed name, public keys and default virtual cluster.
 func (d *Actions) UpdateUser(ctx context.Context, name string, was, now v1.UserSpec) (*Person, error) {
 	return d.changeUser(ctx, name, func(spec *v1.UserSpec) error {
 		if !reflect.DeepEqual(plain(*spec), plain(was)) {
@@ -88,7 +88,7 @@ func (d *Actions) changeUser(ctx context.Context, name string, change func(*v1.U
 	var made *people.Person
 	err := d.did(ctx, rule, person(name), nil, func(ctx context.Context) (err error) {
 		if err = rules.Decide(rule, &d.caller.Subject, person(name)); err == nil {
-			made, err = d.app.People.Update(ctx, name, within(rule, change))
+			made, err = d.app.People.Update(ctx, name, d.withDefault(ctx, name, within(rule, change)))
 		}
 		return err
 	})
@@ -115,10 +115,36 @@ func within(rule string, change func(*v1.UserSpec) error) func(*v1.UserSpec) err
 			return err
 		}
 		allowed.Email, allowed.DisplayName, allowed.SSHKeys = spec.Email, spec.DisplayName, spec.SSHKeys
+		allowed.DefaultVirtualCluster = spec.DefaultVirtualCluster
 		if !reflect.DeepEqual(plain(allowed), plain(*spec)) {
-			return &rules.ForbiddenError{Why: "you may change your e-mail address, your displayed name and your public keys; an administrator changes the rest"}
+			return &rules.ForbiddenError{Why: "you may change your e-mail address, your displayed name, your public keys and your default virtual cluster; an administrator changes the rest"}
 		}
 		return nil
+	}
+}
+
+// withDefault wraps a change. The returned change fails if it sets a default virtual cluster that doesn't exist, or that isn't granted to the person. A
+// default that loses its grant later stays: jobs that need it are rejected until the person chooses another one.
+func (d *Actions) withDefault(ctx context.Context, name string, change func(*v1.UserSpec) error) func(*v1.UserSpec) error {
+	return func(spec *v1.UserSpec) error {
+		was := spec.DefaultVirtualCluster
+		err := change(spec)
+		if vc := spec.DefaultVirtualCluster; err != nil || vc == was || vc == "" {
+			return err
+		}
+		p, err := d.app.People.Person(name)
+		if err != nil {
+			return err
+		}
+		// This comes first: the error for a name that doesn't exist lists all names.
+		if !p.Grants.MayUse(spec.DefaultVirtualCluster) {
+			return &rules.ForbiddenError{Why: "no group grants " + name + " the virtual cluster " + wire.Shown(spec.DefaultVirtualCluster)}
+		}
+		vcs, _, err := d.app.Jobs.Grantable(ctx)
+		if err != nil {
+			return err
+		}
+		return (&people.Known{VirtualClusters: vcs}).Exists(spec.DefaultVirtualCluster)
 	}
 }
 

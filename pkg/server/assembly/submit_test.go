@@ -213,3 +213,43 @@ func TestASubmissionSentAgainIsOne(t *testing.T) {
 	require.NotEmpty(t, e.Findings, a.Body)
 	assert.Equal(t, "my.yaml", e.Findings[0].File)
 }
+
+func TestJobsWithoutAVirtualClusterGoToTheDefaultOfTheirOwner(t *testing.T) {
+	h := newHouse(t)
+	h.Group("talkers", func(g *v1.GroupSpec) { g.VirtualClusters = []v1.VCGrant{{Name: "speech"}} })
+	h.person(t, "dan", "talkers")
+	unnamed := func(name string) *servertest.Answer {
+		return h.as("dan", "POST", "/api/v2/jobs", servertest.JobFile(name, ""))
+	}
+	choose := func(who, vc string) *servertest.Answer {
+		dan := api.User{}
+		h.as("dan", "GET", "/api/v3/users/dan", "").Into(&dan)
+		next := *dan.Spec
+		next.DefaultVirtualCluster = vc
+		return h.as(who, "PUT", "/api/v3/users/dan", body(t, api.UserChange{Was: *dan.Spec, Spec: next}))
+	}
+	h.Eventually("the grant is known", func() bool { return strings.Contains(h.as("dan", "GET", "/api/v3/whoami", "").Body, "speech") })
+	a := unnamed("first")
+	assert.Equal(t, 403, a.Status, "without a choice it is \"default\", which isn't granted: %s", a.Body)
+
+	for _, vc := range []string{"vision", "nowhere", "a b"} {
+		a = choose("dan", vc)
+		assert.GreaterOrEqual(t, a.Status, 400, a.Body)
+		assert.NotContains(t, a.Body, "take one of", "people don't learn which others exist")
+	}
+	assert.Equal(t, 403, choose("ann", "speech").Status)
+	require.Equal(t, 200, choose("dan", "speech").Status)
+	assert.Equal(t, "speech", h.as("dan", "GET", "/api/v3/whoami", "").JSON()["defaultVirtualCluster"])
+	a = unnamed("first")
+	require.Equal(t, 202, a.Status, a.Body)
+	assert.Equal(t, "speech", framework(t, h.cluster, "dan", "first").Labels[fv1.LabelVC])
+	a = h.as("dan", "POST", "/api/v2/jobs", servertest.JobFile("second", "vision"))
+	assert.Equal(t, 403, a.Status, "a file that names one isn't changed: %s", a.Body)
+
+	// The grant goes, and the choice stays.
+	h.Group("talkers", func(g *v1.GroupSpec) { g.VirtualClusters = nil })
+	h.Eventually("the grant is gone", func() bool { return unnamed("third").Status == 403 })
+	assert.Contains(t, unnamed("third").Body, "your default virtual cluster speech is not granted to you")
+	require.Equal(t, 200, choose("dan", "").Status)
+	assert.NotContains(t, unnamed("third").Body, "your default virtual cluster")
+}

@@ -36,7 +36,7 @@ func whoAmI(ctx context.Context, d *app.Actions, _ *struct{}) (*api.WhoAmI, erro
 		return nil, err
 	}
 	granted := d.Existing(ctx)(me.Grants)
-	out := &api.WhoAmI{Name: me.Name, Email: me.Email, DisplayName: me.DisplayName, Groups: append([]string{}, me.Groups...),
+	out := &api.WhoAmI{Name: me.Name, Email: me.Email, DisplayName: me.DisplayName, DefaultVirtualCluster: me.DefaultVirtualCluster, Groups: append([]string{}, me.Groups...),
 		Grants: grants(&granted), Token: api.Token{ID: me.Token.ID, Application: me.Token.Application, Expires: me.Expires}}
 	for _, s := range me.Token.Scopes {
 		out.Token.Scopes = append(out.Token.Scopes, string(s))

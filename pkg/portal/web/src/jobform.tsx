@@ -91,7 +91,7 @@ function Job({ d }: { d: JobDocument }) {
       <h2>{t("form.job")}</h2>
       <div class="grid">
         <Line d={d} path={["name"]} label={t("name")} />
-        <Choice d={d} path={["defaults", "virtualCluster"]} label={t("vc")} options={ownVCs()} none="default" />
+        <Choice d={d} path={["defaults", "virtualCluster"]} label={t("vc")} options={ownVCs()} none={me.value?.defaultVirtualCluster || "default"} />
         <Choice d={d} path={[...scheduler, "jobPriorityClass"]} label={t("priority")} options={(["crit", "prod", "test", "oppo"] as const).map((x) => [x, t(`form.priority.${x}`)])} none={t("form.priority.none")} />
         <Line d={d} path={["description"]} label={t("form.description")} wide />
         <More label={t("form.moreOfJob")}>

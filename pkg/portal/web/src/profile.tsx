@@ -5,7 +5,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { call, toSignIn } from "./api";
 import { useAct, useRead } from "./read";
 import { address } from "./route";
-import { begin, me } from "./session";
+import { begin, me, ownVCs } from "./session";
 import { curl } from "./shell";
 import { fingerprint, readKey } from "./sshkey";
 import { maybe, t } from "./text";
@@ -152,7 +152,7 @@ function Names({ u, change }: { u: V3ApiUser; change: Change }) {
     const f = new FormData(form.current!);
     const text = (name: string) => String(f.get(name) ?? "").trim() || undefined;
     void act(async () => {
-      await change({ displayName: text("displayName"), email: text("email") });
+      await change({ displayName: text("displayName"), email: text("email"), defaultVirtualCluster: text("defaultVC") });
       toast(t("done.profile"));
       void begin();
     });
@@ -169,6 +169,16 @@ function Names({ u, change }: { u: V3ApiUser; change: Change }) {
           <span>{t("email")}</span>
           <input name="email" type="email" defaultValue={u.email} autocomplete="email" />
         </label>
+        <label>
+          <span>{t("defaultVC")}</span>
+          <input name="defaultVC" list="own-vcs" defaultValue={u.spec?.defaultVirtualCluster} placeholder="default" maxLength={63} />
+        </label>
+        <datalist id="own-vcs">
+          {ownVCs().map((name) => (
+            <option key={name} value={name} />
+          ))}
+        </datalist>
+        <p class="faint small">{t("defaultVCHint")}</p>
         <button type="submit" disabled={busy.value}>
           {t("save")}
         </button>

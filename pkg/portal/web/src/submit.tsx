@@ -10,7 +10,7 @@ import { later } from "./later";
 import { Outlook } from "./outlook";
 import { changed, revealed } from "./parameters";
 import { address, go, place } from "./route";
-import { ownVCs } from "./session";
+import { me, ownVCs } from "./session";
 import { fileOf, renamed } from "./template";
 import { t } from "./text";
 import type { StrictyamlFinding, V3SubmitOut } from "./types";
@@ -34,7 +34,7 @@ const none: StrictyamlFinding[] = [];
 const pause = 500; // milliseconds without a key until the server checks
 
 function example(): string {
-  const vc = ownVCs()[0];
+  const vc = me.value?.defaultVirtualCluster ? "" : ownVCs()[0];
   return `protocolVersion: 2
 name: hello-${Math.random().toString(36).slice(2, 8)}
 type: job

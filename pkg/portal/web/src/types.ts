@@ -798,6 +798,7 @@ export interface VcOutcome {
 }
 
 export interface V3ApiWhoAmI {
+  defaultVirtualCluster?: string;
   displayName?: string;
   email?: string;
   grants: V3ApiGrants;
@@ -1383,6 +1384,7 @@ export interface PeopleV1Identity {
 }
 
 export interface PeopleV1UserSpec {
+  defaultVirtualCluster?: string;
   disabled?: boolean;
   displayName?: string;
   email?: string;

@@ -156,12 +156,14 @@ type Tokens struct {
 
 // WhoAmI is the caller, and the rights of the token.
 type WhoAmI struct {
-	Name        string   `json:"name"`
-	Email       string   `json:"email,omitempty"`
-	DisplayName string   `json:"displayName,omitempty"`
-	Groups      []string `json:"groups"`
-	Grants      Grants   `json:"grants"`
-	Token       Token    `json:"token"`
+	Name        string `json:"name"`
+	Email       string `json:"email,omitempty"`
+	DisplayName string `json:"displayName,omitempty"`
+	// DefaultVirtualCluster is the virtual cluster of the caller's jobs whose files don't name one. Without it, such jobs use "default".
+	DefaultVirtualCluster string   `json:"defaultVirtualCluster,omitempty"`
+	Groups                []string `json:"groups"`
+	Grants                Grants   `json:"grants"`
+	Token                 Token    `json:"token"`
 }
 
 // Grants are the grants of all groups of a person together.
