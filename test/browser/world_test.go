@@ -64,7 +64,7 @@ func newWorld(t *testing.T, change ...func(*servertest.Options)) *world {
 	require.NoError(t, err)
 	front := httptest.NewServer((&jobtest.Kubelet{Exec: w.exec}).Before(w.kubelet(proxied)))
 	t.Cleanup(front.Close)
-	o := servertest.Options{API: func(config *rest.Config) { *config = rest.Config{Host: front.URL} }, Scheduler: scheduler()}
+	o := servertest.Options{API: func(config *rest.Config) { *config = rest.Config{Host: front.URL, QPS: 200, Burst: 400} }, Scheduler: scheduler()}
 	for _, f := range change {
 		f(&o)
 	}
