@@ -270,7 +270,6 @@ func TestAnAdministratorsDay(t *testing.T) {
 		b.shows("document.querySelector('main h1, main .problem')")
 		b.shows("document.documentElement.scrollWidth <= 390")
 	}
-	b.fine()
 }
 
 // alertmanager runs a stand-in for Alertmanager, which serves firing alerts and stores silences. It returns the address.
@@ -362,7 +361,6 @@ func TestAlertsOfTheCluster(t *testing.T) {
 	b.has(".toast", "The silence has ended.")
 	b.shows("document.querySelectorAll('.silences tbody tr').length === 1")
 	b.has(".alerts button", "Silence")
-	b.fine()
 }
 
 // TestPagesAndScreenshotsOfTheAdministration is like TestPagesAndTheirScreenshots, for the pages of the administration.

@@ -62,7 +62,6 @@ func TestTenThousandLiveJobs(t *testing.T) {
 	pixel := time.Since(begun)
 	fmt.Printf("%d live jobs, %d machines: list %s, %.0f kB, home %s, machines %s, search %s, a change after %s\n", liveJobs, largeMachines,
 		list.Round(time.Millisecond), size/1000, home.Round(time.Millisecond), machines.Round(time.Millisecond), search.Round(time.Millisecond), pixel.Round(time.Millisecond))
-	b.fine()
 }
 
 // live creates n running jobs of ann, live-0 and so on. The jobs are copies of one job that she submits.
@@ -155,5 +154,4 @@ func TestTheMapOfAThousandMachines(t *testing.T) {
 		requestAnimationFrame(step);
 	})`)
 	fmt.Printf("%d machines, %d GPUs: first page %s, again %s, %.0f kB, a change after %s, %.0f frames/s\n", largeMachines, largeMachines*gpusOfMachine, first.Round(time.Millisecond), second.Round(time.Millisecond), bytes/1000, pixel.Round(time.Millisecond), frames)
-	b.fine()
 }

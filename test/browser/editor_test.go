@@ -179,7 +179,6 @@ func TestTheEditorOfJobFiles(t *testing.T) {
 	b.run("document.querySelector('.cm-content').focus()")
 	b.ctrl(kb.Enter)
 	b.shows("location.pathname === '/jobs/ann/from-the-editor'")
-	b.fine()
 }
 
 const exampleFile = `protocolVersion: 2

@@ -72,7 +72,6 @@ func TestTextsOfOtherPeople(t *testing.T) {
 	say("the end")
 	b.has(".screen", "the end")
 	assert.Less(t, script[int](t, b.ctx, "document.querySelector('.screen').textContent.length"), 8<<20)
-	b.fine()
 }
 
 // Texts that people, tasks and machines choose are shown as they are. No page treats them as HTML.
@@ -98,7 +97,6 @@ func TestTextsAreNotMarkup(t *testing.T) {
 		b.shows("document.querySelector('main h1, main .problem')")
 		assert.False(t, script[bool](t, b.ctx, "!!window.hacked || !!document.querySelector('img[src=x]')"), page)
 	}
-	b.fine()
 }
 
 // A page of another site can't show the portal in a frame, where a person could be made to click in it.
@@ -110,6 +108,7 @@ func TestOtherSitesCannotFrameThePortal(t *testing.T) {
 		_, _ = fmt.Fprintf(out, `<iframe src="%s/jobs"></iframe>`, w.URL)
 	}))
 	t.Cleanup(other.Close)
+	b.expected = "frame-ancestors 'none'"
 	b.do(chromedp.Navigate(other.URL))
-	require.Eventually(t, func() bool { return strings.Contains(strings.Join(b.console(), "\n"), "frame-ancestors 'none'") }, 30*time.Second, 50*time.Millisecond, "%v", b.console())
+	require.Eventually(t, func() bool { return strings.Contains(strings.Join(b.console(), "\n"), b.expected) }, 30*time.Second, 50*time.Millisecond, "%v", b.console())
 }

@@ -58,7 +58,6 @@ func TestExamplesInTheFormOfAJob(t *testing.T) {
 		}
 		b.checks(changed)
 	}
-	b.fine()
 }
 
 const wholeJob = `# A job with comments.
@@ -199,7 +198,6 @@ func TestAFormOfAWholeJob(t *testing.T) {
 	b.run("document.querySelector('.cm-content').focus()")
 	b.ctrl("z")
 	b.shows("window.checked.includes('by hand')")
-	b.fine()
 }
 
 // If the form can't read a document, the page shows the document as text. For a part that the form can't change, the form links to the text.
@@ -222,5 +220,4 @@ func TestDocumentsThatAFormCannotShow(t *testing.T) {
 	b.checks(strings.Replace(anchored, "Count: 1", "Count: 2", 1))
 	b.press(".job-form button", "In the document")
 	b.has(".job-form .note", "Only the document can change this part.")
-	b.fine()
 }

@@ -139,5 +139,4 @@ func TestTheLogOfATaskByPosition(t *testing.T) {
 	b.pictures(w, "log", address, "document.querySelector('.screen .linked')",
 		"(e => { e.value = '[needle]'; e.dispatchEvent(new Event('input', {bubbles: true})) })(document.querySelector('.logs .search input'))",
 		"document.querySelector('.hits')?.innerText === '1 of 2' && document.querySelector('.screen .here mark')")
-	b.fine()
 }

@@ -47,7 +47,10 @@ func TestTheMapOfTheGPUs(t *testing.T) {
 	_, err = nodes.UpdateStatus(t.Context(), n, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	b.has(".numbers", "1 of 3 machines ready")
-	b.fine()
+	b.run("URL.createObjectURL = b => { b.text().then(t => window.saved = t); return '' }")
+	b.press(".segments button", "With problems")
+	b.press(".top button", "CSV")
+	b.shows("window.saved?.startsWith('name,state,cordoned,') && window.saved.includes('\\r\\ngpu-3,NotReady,false,') && !window.saved.includes('gpu-1,')")
 
 	b = openTab(t)
 	b.signIn(w, "/machines?by=owner", "vic")
@@ -57,6 +60,8 @@ func TestTheMapOfTheGPUs(t *testing.T) {
 	b.shows("!document.body.innerText.includes('train') && !document.body.innerText.includes('speech')")
 	b.do(chromedp.Navigate(w.URL + "/queue"))
 	b.has(".queue", "vic/segment")
+	b.run("URL.createObjectURL = b => { b.text().then(t => window.saved = t); return '' }")
+	b.press(".top button", "CSV")
+	b.shows("window.saved?.startsWith('position,job,user,') && window.saved.includes('\\r\\n1,vic/segment,vic,16,')")
 	b.shows("!document.body.innerText.includes('speech')")
-	b.fine()
 }

@@ -153,7 +153,6 @@ func TestUseOverTime(t *testing.T) {
 	b.has(".queue .plot", "Guaranteed")
 	b.shows("document.querySelectorAll('.queue .plot canvas').length === 3")
 	b.narrow(w, "/jobs/ann/train?tab=metrics")
-	b.fine()
 }
 
 func TestWithoutPrometheusTheChartsSaySo(t *testing.T) {

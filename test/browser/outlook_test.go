@@ -30,7 +30,6 @@ func TestTheOutlookOfAJobIsBesideItsCheck(t *testing.T) {
 	b.jobFile(strings.Replace(exampleFile, "instances: 1", "instances: 7", 1) + "extras: {maxDurationSec: 7200}\n")
 	b.has(".outlook", "Would be number 3 of 5 in the queue of speech: Virtual cluster speech has 6 of 64 GPUs free")
 	b.has(".outlook", "GPU hours for each run")
-	b.fine()
 }
 
 func TestWhatAPersonWritesIsKept(t *testing.T) {
@@ -77,7 +76,6 @@ func TestWhatAPersonWritesIsKept(t *testing.T) {
 	b.shows("Object.keys(sessionStorage).length === 1")
 	b.signOut()
 	b.shows("Object.keys(sessionStorage).length === 0")
-	b.fine()
 }
 
 // leaves confirms each dialog in which the browser asks whether to leave a page.
@@ -152,5 +150,4 @@ func TestFormsOfSecretsAndStorages(t *testing.T) {
 	b.jobFile("extras: {storages: [{name: corpus}]}\n")
 	b.has(".storages", "only the editor can change")
 	b.shows("document.querySelector('input[name=\"storage-corpus\"]').disabled")
-	b.fine()
 }

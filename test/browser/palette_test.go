@@ -48,5 +48,4 @@ func TestThePaletteNotificationsAndChangesOfAJob(t *testing.T) {
 		w.finish("ann", "train-bert", code, "x", "")
 		return script[bool](t, b.ctx, "!!window.told?.startsWith('train-bert: ')")
 	})
-	b.fine()
 }

@@ -41,7 +41,6 @@ func TestTheChangesOfACopy(t *testing.T) {
 	b.shows("location.pathname === '/jobs/ann/second-run-2'")
 	b.press(".tabs a", "Configuration")
 	b.shows("document.querySelectorAll('.diff ins').length === 1 && document.querySelectorAll('.diff del').length === 1")
-	b.fine()
 
 	// A person who may not see the jobs of speech doesn't see the copy.
 	b = openTab(t)

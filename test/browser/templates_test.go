@@ -176,7 +176,6 @@ func TestTemplates(t *testing.T) {
 	b.has("[role=menuitem]", "Copy as paictl")
 	b.shows("![...document.querySelectorAll('[role=menuitem]')].some(e => e.innerText.includes('Edit'))")
 	b.narrow(w, "/templates", bert, "/templates/new")
-	b.fine()
 }
 
 // Built-in templates follow the templates of people. They can be used, starred and copied, but not even an administrator can change them.
@@ -215,7 +214,6 @@ func TestTheCatalogueOfTemplates(t *testing.T) {
 	b.press(".top .primary", "Save")
 	b.shows("document.querySelector('.facts')?.innerText.includes('rita')")
 	b.narrow(w, "/templates")
-	b.fine()
 }
 
 // The form shows those parameters that are texts in one line. A change replaces one value. If the parameters aren't valid YAML, the form shows none
@@ -255,7 +253,6 @@ func TestFormOfParameters(t *testing.T) {
 		b.fill(`input[name="`+c.name+`"]`, c.value)
 		b.checks(c.want)
 	}
-	b.fine()
 }
 
 // quote returns a text as a JavaScript string.

@@ -122,6 +122,21 @@ func (w *world) empty() {
 	}
 }
 
+// letGo removes the finalizers of a job when the job is being deleted. No job controller runs here that would do so.
+func (w *world) letGo(user, name string) {
+	w.t.Helper()
+	client, err := dynamic.NewForConfig(w.cluster.Config)
+	require.NoError(w.t, err)
+	jobs, object := client.Resource(fv1.Resource).Namespace(kube.JobNamespace), fv1.ObjectName(user, name)
+	w.Eventually(name+" is being deleted", func() bool {
+		f, err := jobs.Get(w.t.Context(), object, metav1.GetOptions{})
+		require.NoError(w.t, err)
+		return f.GetDeletionTimestamp() != nil
+	})
+	_, err = jobs.Patch(w.t.Context(), object, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	require.NoError(w.t, err)
+}
+
 // kubelet serves the log of a pod in place of the API server and the kubelet. It passes on other requests.
 func (w *world) kubelet(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {

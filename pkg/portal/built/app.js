@@ -393,8 +393,8 @@ var sizes = [44, 38, 32, 28, 24, 20, 17, 14, 12, 10, 8, 7, 6, 5];
 var named = 10;
 function place2(machines2, width2, height2, largest) {
   const most3 = Math.max(1, ...machines2.map((m) => m.gpus?.length ?? 0));
-  const columns3 = Math.min(most3, 8);
-  const rows = Math.ceil(most3 / columns3);
+  const columns5 = Math.min(most3, 8);
+  const rows = Math.ceil(most3 / columns5);
   const longest = Math.max(0, ...machines2.map((m) => m.name.length));
   let out;
   for (const cell of sizes) {
@@ -403,12 +403,12 @@ function place2(machines2, width2, height2, largest) {
     const font = cell >= 28 ? 14 : cell >= 14 ? 11 : 9;
     const label = cell >= named ? font + 5 : 0;
     const margin = cell >= 12 ? cell : 9;
-    const blockWidth = Math.max(columns3 * (cell + gap) - gap, label ? Math.min(longest, 16) * font * 0.55 : 0) + margin;
+    const blockWidth = Math.max(columns5 * (cell + gap) - gap, label ? Math.min(longest, 16) * font * 0.55 : 0) + margin;
     const blockHeight = label + rows * (cell + gap) - gap + margin;
     const perRow = Math.max(1, Math.floor((width2 + margin) / blockWidth));
     const full = Math.max(1, Math.ceil(machines2.length / perRow)) * blockHeight - margin;
-    out = { cell, gap, columns: columns3, label, font, width: width2, height: full + 1, blockWidth, blockHeight, perRow, blocks: [] };
-    if (full <= height2 && columns3 * (cell + gap) <= width2) break;
+    out = { cell, gap, columns: columns5, label, font, width: width2, height: full + 1, blockWidth, blockHeight, perRow, blocks: [] };
+    if (full <= height2 && columns5 * (cell + gap) <= width2) break;
   }
   const l = out;
   l.blocks = machines2.map((m, i) => ({ m, x: i % l.perRow * l.blockWidth, y: Math.floor(i / l.perRow) * l.blockHeight }));
@@ -689,6 +689,18 @@ function Home() {
     /* @__PURE__ */ jsxs3("header", { class: "top", children: [
       /* @__PURE__ */ jsx3("h1", { children: t("hello", { name: me.value.displayName || user }) }),
       /* @__PURE__ */ jsx3("span", { class: "grow" }),
+      /* @__PURE__ */ jsx3(
+        Menu,
+        {
+          label: t("more"),
+          icon: "more",
+          items: [
+            { label: t("copyPaictl"), icon: "copy", run: () => void copy("paictl job list") },
+            { label: t("copyCurl"), icon: "copy", run: () => void copy(curl("GET /api/v3/jobs", { query: { user } })) },
+            { label: t("copyLink"), icon: "link", run: () => void copy(location.href) }
+          ]
+        }
+      ),
       /* @__PURE__ */ jsxs3("a", { class: "button primary", href: address(["submit"]), children: [
         /* @__PURE__ */ jsx3(Icon, { name: "plus" }),
         " ",
@@ -1309,7 +1321,7 @@ function Shell({ d, user, name, shown }) {
       const s = file.open(box.current, {
         label: t("openShell", { task }),
         typed: (data) => send3(stdin, data),
-        resized: (columns3, rows) => send3(resize, new TextEncoder().encode(JSON.stringify({ Width: columns3, Height: rows }))),
+        resized: (columns5, rows) => send3(resize, new TextEncoder().encode(JSON.stringify({ Width: columns5, Height: rows }))),
         copied: (text2) => void copy(text2),
         left: () => frame.current?.querySelector("select")?.focus()
       });
@@ -1782,6 +1794,23 @@ function chosen(m, show2, word, sku) {
   if (show2 === "free") return !down(m) && (m.gpus ?? []).some((g) => !g.owner && !broken(g));
   return show2 !== "troubled" || troubled(m);
 }
+var columns2 = [
+  ["name", (m) => m.name],
+  ["state", (m) => m.state],
+  ["cordoned", (m) => !!m.cordoned],
+  ["cordonReason", (m) => m.cordonReason],
+  ["pressure", (m) => m.pressure?.join(" ")],
+  ["sku", (m) => m.sku],
+  ["gpus", (m) => m.gpus?.length ?? 0],
+  ["gpusUsed", (m) => m.gpus?.filter((g) => g.owner).length ?? 0],
+  ["gpusBroken", (m) => m.gpus?.filter(broken).length ?? 0],
+  ["milliCPU", (m) => m.cpu.total],
+  ["milliCPUUsed", (m) => m.cpu.used],
+  ["memoryMiB", (m) => m.memory.total],
+  ["memoryMiBUsed", (m) => m.memory.used],
+  ["pods", (m) => m.pods],
+  ["since", (m) => m.since]
+];
 function MachineState({ m }) {
   const key2 = m.state !== "Ready" ? "bad" : m.cordoned || m.pressure?.length ? "wait" : "good";
   return /* @__PURE__ */ jsxs9("span", { class: `state ${key2}`, children: [
@@ -1827,7 +1856,7 @@ function Counts({ c }) {
   ] });
 }
 function Sources({ c, names: names2 }) {
-  const old = names2.map((n) => source(c, n)).filter((s) => s && s.state !== "current" && s.state !== "loading");
+  const old = names2.map((n) => source(c, n)).filter((s) => s && s.state !== "current");
   return /* @__PURE__ */ jsx10(Fragment5, { children: old.map((s) => /* @__PURE__ */ jsxs9("p", { class: "note", children: [
     t("sourceIs", { name: maybe("source." + s.name, s.name), state: maybe("sourceState." + s.state, s.state) }),
     " ",
@@ -1884,7 +1913,12 @@ function Machines() {
             { label: t("copyLink"), icon: "link", run: () => void copy(location.href) }
           ]
         }
-      )
+      ),
+      wall ? null : /* @__PURE__ */ jsxs9("button", { type: "button", title: t("csvMore"), disabled: !c, onClick: () => save("machines.csv", [csv(machines2, columns2)], "text/csv;charset=utf-8"), children: [
+        /* @__PURE__ */ jsx10(Icon, { name: "down" }),
+        " ",
+        t("csv")
+      ] })
     ] }),
     wall ? null : /* @__PURE__ */ jsxs9("div", { class: "filters", children: [
       /* @__PURE__ */ jsxs9("label", { class: "search", children: [
@@ -1899,7 +1933,7 @@ function Machines() {
       ] }) : null
     ] }),
     error.value ? /* @__PURE__ */ jsx10(Problem, { of: error.value }) : null,
-    c ? /* @__PURE__ */ jsx10(Sources, { c, names: by === "use" ? ["api", "prometheus"] : ["api"] }) : null,
+    c ? /* @__PURE__ */ jsx10(Sources, { c, names: by === "use" ? ["api", "prometheus"] : by === "owner" ? ["api", "jobs"] : ["api"] }) : null,
     !c ? error.value ? null : /* @__PURE__ */ jsx10(Loading, {}) : machines2.length === 0 ? /* @__PURE__ */ jsxs9("div", { class: "empty", children: [
       /* @__PURE__ */ jsx10("p", { children: c.machines?.length ? t("noMachineMatch") : t("noMachines") }),
       c.machines?.length ? /* @__PURE__ */ jsx10("button", { type: "button", onClick: () => go(address(["machines"])), children: t("clearFilters") }) : null
@@ -2048,6 +2082,18 @@ function One({ m, close }) {
 import { useSignal as useSignal10 } from "./library.js";
 import { useEffect as useEffect11 } from "./library.js";
 import { jsx as jsx11, jsxs as jsxs10 } from "./library.js";
+var columns3 = [
+  ["position", (g) => g.positionInVC],
+  ["job", (g) => g.job],
+  ["user", (g) => g.user],
+  ["gpus", (g) => g.gpus],
+  ["milliCPU", (g) => g.milliCPU],
+  ["memoryMB", (g) => g.memoryMB],
+  ["tasks", (g) => g.pods],
+  ["priority", (g) => g.priority],
+  ["since", (g) => g.since],
+  ["reason", (g) => g.reason]
+];
 function wants(g) {
   if (g.gpus > 0) return t("wantsGPUs", { n: g.gpus });
   if (g.shareOfGPUs) return t("wantsShare", { n: g.shareOfGPUs });
@@ -2097,7 +2143,12 @@ function QueuePage() {
             { label: t("copyLink"), icon: "link", run: () => void copy(location.href) }
           ]
         }
-      )
+      ),
+      /* @__PURE__ */ jsxs10("button", { type: "button", title: t("csvMore"), disabled: !v, onClick: () => save("queue.csv", [csv(gangs, columns3)], "text/csv;charset=utf-8"), children: [
+        /* @__PURE__ */ jsx11(Icon, { name: "down" }),
+        " ",
+        t("csv")
+      ] })
     ] }),
     error.value ? /* @__PURE__ */ jsx11(Problem, { of: error.value }) : null,
     c ? /* @__PURE__ */ jsx11(Sources, { c, names: ["scheduler"] }) : null,
@@ -3763,7 +3814,7 @@ function Chart({ u }) {
     ] })
   ] });
 }
-var columns2 = (by) => [
+var columns4 = (by) => [
   [by === "vc" ? "virtualCluster" : by, (x) => nameOf2(x, by)],
   ["gpuHours", (x) => Number((held(x) / 3600).toFixed(2))],
   ["guaranteed", (x) => Number((x.guaranteedSeconds / 3600).toFixed(2))],
@@ -3812,7 +3863,7 @@ function UsagePage() {
           ]
         }
       ),
-      /* @__PURE__ */ jsxs17("button", { type: "button", disabled: rows.length === 0, onClick: () => save("gpu-hours.csv", [csv(rows, columns2(by))], "text/csv;charset=utf-8"), children: [
+      /* @__PURE__ */ jsxs17("button", { type: "button", disabled: rows.length === 0, onClick: () => save("gpu-hours.csv", [csv(rows, columns4(by))], "text/csv;charset=utf-8"), children: [
         /* @__PURE__ */ jsx18(Icon, { name: "down" }),
         " ",
         t("csv")

@@ -8,9 +8,10 @@ import { GPUMap, Legend } from "./map";
 import { useRead } from "./read";
 import { address, go } from "./route";
 import { me } from "./session";
+import { curl } from "./shell";
 import { t } from "./text";
 import type { SchedulerApiVirtualCluster, StatusMachine, V3ApiVirtualClusters } from "./types";
-import { Bar, Icon, Loading, Problem } from "./ui";
+import { Bar, Icon, Loading, Menu, Problem, copy } from "./ui";
 
 const refresh = 15_000; // milliseconds
 
@@ -100,6 +101,15 @@ export function Home() {
       <header class="top">
         <h1>{t("hello", { name: me.value!.displayName || user })}</h1>
         <span class="grow" />
+        <Menu
+          label={t("more")}
+          icon="more"
+          items={[
+            { label: t("copyPaictl"), icon: "copy", run: () => void copy("paictl job list") },
+            { label: t("copyCurl"), icon: "copy", run: () => void copy(curl("GET /api/v3/jobs", { query: { user } })) },
+            { label: t("copyLink"), icon: "link", run: () => void copy(location.href) },
+          ]}
+        />
         <a class="button primary" href={address(["submit"])}>
           <Icon name="plus" /> {t("newJob")}
         </a>

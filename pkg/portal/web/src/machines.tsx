@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import { call } from "./api";
 import { broken, byName, down, source, troubled, useCluster } from "./cluster";
 import { useKeys } from "./keys";
+import { csv } from "./list";
 import { GPUMap, Legend, explain, ways, type By } from "./map";
 import { Metrics, Opened, type Span } from "./metrics";
 import { address, go, place, setQuery } from "./route";
@@ -12,7 +13,7 @@ import { me } from "./session";
 import { curl, quoted } from "./shell";
 import { maybe, t } from "./text";
 import type { StatusCluster, StatusGPU, StatusMachine } from "./types";
-import { Ago, Icon, Loading, Menu, Problem, copy } from "./ui";
+import { Ago, Icon, Loading, Menu, Problem, copy, save } from "./ui";
 
 const MachineActions = later(() => import("./actions").then((file) => file.MachineActions));
 const Requesting = later(() => import("./actions").then((file) => file.Requesting));
@@ -25,6 +26,24 @@ function chosen(m: StatusMachine, show: string, word: string, sku: string): bool
   if (show === "free") return !down(m) && (m.gpus ?? []).some((g) => !g.owner && !broken(g));
   return show !== "troubled" || troubled(m);
 }
+
+const columns: [string, (m: StatusMachine) => unknown][] = [
+  ["name", (m) => m.name],
+  ["state", (m) => m.state],
+  ["cordoned", (m) => !!m.cordoned],
+  ["cordonReason", (m) => m.cordonReason],
+  ["pressure", (m) => m.pressure?.join(" ")],
+  ["sku", (m) => m.sku],
+  ["gpus", (m) => m.gpus?.length ?? 0],
+  ["gpusUsed", (m) => m.gpus?.filter((g) => g.owner).length ?? 0],
+  ["gpusBroken", (m) => m.gpus?.filter(broken).length ?? 0],
+  ["milliCPU", (m) => m.cpu.total],
+  ["milliCPUUsed", (m) => m.cpu.used],
+  ["memoryMiB", (m) => m.memory.total],
+  ["memoryMiBUsed", (m) => m.memory.used],
+  ["pods", (m) => m.pods],
+  ["since", (m) => m.since],
+];
 
 /** How a machine is, in one word. */
 export function MachineState({ m }: { m: StatusMachine }) {
@@ -73,7 +92,7 @@ export function Counts({ c }: { c: StatusCluster }) {
 
 /** Says which parts of the state aren't current. */
 export function Sources({ c, names }: { c: StatusCluster; names: string[] }) {
-  const old = names.map((n) => source(c, n)).filter((s) => s && s.state !== "current" && s.state !== "loading");
+  const old = names.map((n) => source(c, n)).filter((s) => s && s.state !== "current");
   return (
     <>
       {old.map((s) => (
@@ -135,6 +154,11 @@ export function Machines() {
             ]}
           />
         )}
+        {wall ? null : (
+          <button type="button" title={t("csvMore")} disabled={!c} onClick={() => save("machines.csv", [csv(machines, columns)], "text/csv;charset=utf-8")}>
+            <Icon name="down" /> {t("csv")}
+          </button>
+        )}
       </header>
       {wall ? null : (
         <div class="filters">
@@ -163,7 +187,7 @@ export function Machines() {
         </div>
       )}
       {error.value ? <Problem of={error.value} /> : null}
-      {c ? <Sources c={c} names={by === "use" ? ["api", "prometheus"] : ["api"]} /> : null}
+      {c ? <Sources c={c} names={by === "use" ? ["api", "prometheus"] : by === "owner" ? ["api", "jobs"] : ["api"]} /> : null}
       {!c ? (
         error.value ? null : <Loading />
       ) : machines.length === 0 ? (

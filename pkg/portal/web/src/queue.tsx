@@ -4,6 +4,7 @@ import { useEffect } from "preact/hooks";
 import { call } from "./api";
 import { source, useCluster } from "./cluster";
 import { VC } from "./home";
+import { csv } from "./list";
 import { Sources } from "./machines";
 import { Metrics, Opened, type Span } from "./metrics";
 import { place, setQuery, address } from "./route";
@@ -11,7 +12,20 @@ import { me } from "./session";
 import { curl, quoted } from "./shell";
 import { t } from "./text";
 import type { JobWaitingGang } from "./types";
-import { Ago, Loading, Menu, Problem, copy } from "./ui";
+import { Ago, Icon, Loading, Menu, Problem, copy, save } from "./ui";
+
+const columns: [string, (g: JobWaitingGang) => unknown][] = [
+  ["position", (g) => g.positionInVC],
+  ["job", (g) => g.job],
+  ["user", (g) => g.user],
+  ["gpus", (g) => g.gpus],
+  ["milliCPU", (g) => g.milliCPU],
+  ["memoryMB", (g) => g.memoryMB],
+  ["tasks", (g) => g.pods],
+  ["priority", (g) => g.priority],
+  ["since", (g) => g.since],
+  ["reason", (g) => g.reason],
+];
 
 /** How much a gang wants. */
 function wants(g: JobWaitingGang): string {
@@ -63,6 +77,9 @@ export function QueuePage() {
             { label: t("copyLink"), icon: "link", run: () => void copy(location.href) },
           ]}
         />
+        <button type="button" title={t("csvMore")} disabled={!v} onClick={() => save("queue.csv", [csv(gangs, columns)], "text/csv;charset=utf-8")}>
+          <Icon name="down" /> {t("csv")}
+        </button>
       </header>
       {error.value ? <Problem of={error.value} /> : null}
       {c ? <Sources c={c} names={["scheduler"]} /> : null}
