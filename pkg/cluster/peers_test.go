@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -77,7 +78,10 @@ func newSharingLab(t *testing.T, machines int, program []byte) *lab {
 				require.NoError(c, err)
 				inside, err := filepath.Glob(h.root + engine.StateDir + "/peer-*/*")
 				require.NoError(c, err)
-				assert.Empty(c, append(left, inside...))
+				// On a busy machine, a shell may be killed while it removes its folder, 20 s after its end was requested. The folder then keeps the
+				// name that it was given for its removal, and the next run removes it.
+				left = slices.DeleteFunc(append(left, inside...), func(p string) bool { return strings.Contains(p, ".ended") })
+				assert.Empty(c, left)
 			}, time.Minute, 50*time.Millisecond)
 		}
 	})

@@ -65,7 +65,7 @@ func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 // shows waits until a JavaScript expression is true.
 func (b *tab) shows(expression string) {
 	b.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		ok, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
 		if ok {

@@ -33,6 +33,10 @@ func TestAFileThatIsSharedAtTheEndDoesNotKeepTheFolder(t *testing.T) {
 	staged := filepath.Join(root, StateDir, "staging", "packed")
 	require.NoError(t, os.MkdirAll(filepath.Dir(staged), 0o755))
 	require.NoError(t, os.WriteFile(staged, packed.Bytes(), 0o600))
+	// A run whose shell was killed while it removed its folder left this.
+	killed := filepath.Join(root, StateDir, "peer-old.ended")
+	require.NoError(t, os.MkdirAll(killed, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(killed, "pai-peer"), program, 0o755))
 
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", PreludeScript+peerScript+"pp_serve run packed "+Hash(program)+" 3</dev/null\n")
 	cmd.Env = append(os.Environ(), "PAICTL_ROOT="+root, "PATH="+stubs+":"+os.Getenv("PATH"))

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,6 +90,11 @@ func cut() *status.Cluster {
 	}}}
 	c := statustest.Cluster(statustest.Options{Machines: 2, GPUs: 4, VirtualClusters: 1, Services: 3, Jobs: 1})
 	c.Jobs[0].User, c.Jobs[0].Name, c.Jobs[0].State = "bob", "train", string(job.Running)
+	for i := range c.Sources {
+		if s := &c.Sources[i]; s.Name == status.SourcePrometheus {
+			s.State, s.Message, s.Hint = status.StateAbsent, "no Prometheus at 10.0.0.7", "paictl service start prometheus"
+		}
+	}
 	return t.Cut(c)
 }
 
@@ -101,6 +107,7 @@ func TestAPersonWhoSignedInSeesTheirPart(t *testing.T) {
 	assert.Contains(t, out, "bob/train")
 	assert.Contains(t, out, c.Machines[1].Name)
 	assert.Contains(t, out, "not shown: only administrators see services and alerts\n  -> ask an administrator to run: paictl status\n")
+	assert.Equal(t, 1, strings.Count(out, "not shown:"), "not the part whose message is hidden:\n%s", out)
 }
 
 func TestThePollsShowWhatTheServerSaysAndThatItIsSilent(t *testing.T) {

@@ -334,7 +334,8 @@ func (p *page) absent() {
 	told := map[string]bool{}
 	for i := range p.c.Sources {
 		s := &p.c.Sources[i]
-		if s.State != status.StateAbsent || told[s.Message] {
+		// The server removes the messages for people who aren't administrators.
+		if s.State != status.StateAbsent || s.Message == "" || told[s.Message] {
 			continue
 		}
 		if len(told) == 0 {

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -211,7 +212,7 @@ func (l *list[T]) nothing(d *env) string {
 		case s == nil || s.State == status.StateLoading:
 			return "asking…"
 		case s.State == status.StateAbsent:
-			return clean(withHint(s.Message, s.Hint))
+			return clean(withHint(cmp.Or(s.Message, "the cluster doesn't have it"), s.Hint)) // the server removes messages
 		default:
 			return clean(withHint("not known: "+s.Message, s.Hint))
 		}
